@@ -1,0 +1,49 @@
+# Everything runs from a private .venv, made on first use; no root needed.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak zipapp docs clean
+
+# The oldest supported Python comes first: what works there is what we promise.
+PYTHONS ?= python3.11 python3.12 python3.13 python3
+PY := .venv/bin/python
+READY := .venv/.ready
+TYPED = agent_node arc sensors tools $(wildcard bench) tests
+
+help:            ## this list
+	@sed -n 's/^\([a-z]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+demo: $(READY)   ## one node works through a queue, live
+	$(PY) tools/demo.py
+
+test: $(READY)   ## every tier of tests that this machine can run, and which it cannot and why
+	$(PY) -m pytest -p tools.tiers $(ARGS)
+
+check: $(READY)  ## lint, types, fences
+	$(PY) -m ruff check .
+	$(PY) -m mypy $(TYPED)
+	.venv/bin/lint-imports
+
+bench: $(READY)  ## our figures beside the floor of the same machine (table, bench.json)
+	$(PY) -m bench
+
+soak: $(READY)   ## the long tests, then every mutant must be caught (many minutes)
+	$(PY) -m pytest -p tools.tiers -m soak $(ARGS)
+	$(PY) tools/mutants.py
+
+zipapp: $(READY) ## dist/agent-node.pyz: the node as one file
+	@mkdir -p dist
+	$(PY) -c "from pathlib import Path; from agent_node.packing import build_zipapp; \
+	  print(build_zipapp(Path('dist/agent-node.pyz')), 'dist/agent-node.pyz')"
+
+docs: $(READY)   ## rewrites the generated parts of docs/map.md and docs/errors.md
+	$(PY) -m tools.document
+
+clean:           ## removes .venv and everything built
+	rm -rf .venv dist build bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache
+	find agent_node arc sensors tools tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements/dev.txt pyproject.toml tools/make_venv.py
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec $$python tools/make_venv.py; fi; done; \
+	echo "make: no Python 3.11 or newer answers (tried: $(PYTHONS))" >&2; exit 1

@@ -1,0 +1,19 @@
+"""The node's command line: `version` at once, everything else when it is needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; nothing is imported that the command does not use."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words in (["version"], ["--version"]):
+        from agent_node import __version__
+
+        sys.stdout.write(f"agent-node {__version__}\n")
+        return 0
+    from .running import run_here
+
+    return run_here(words)

@@ -1,0 +1,94 @@
+"""What surrounds one command: its streams, its environment, its clock and the door to the queue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Protocol, TextIO
+
+from agent_node.errors import NodeError
+from agent_node.home import Home, check_home, find_home
+
+Request = dict[str, object]
+Result = dict[str, object]
+
+
+class Ask(Protocol):
+    """The one door to the queue: a request goes in, its result comes out, or an error says why."""
+
+    def __call__(self, home: Home, request: Request, *, timeout_s: float = 30) -> Result: ...
+
+
+class Now(Protocol):
+    """Wall time, aware and in UTC."""
+
+    def now(self) -> datetime: ...
+
+
+class ReaderLeft(Exception):
+    """Nobody reads our output any more."""
+
+
+class OutputFailed(NodeError):
+    """The answer could not be written where it was sent; the command itself was carried out."""
+
+    code = "output_failed"
+    hint = "what was asked may have happened; look before you repeat it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """Everything a command may touch besides its own words."""
+
+    environ: Mapping[str, str]
+    stdin: IO[bytes]
+    stdout: TextIO
+    stderr: TextIO
+    ask: Ask
+    clock: Now
+
+    @property
+    def home(self) -> Home:
+        """The node's home, only when a queue is safe in it."""
+        home = find_home(self.environ)
+        check_home(home)
+        return home
+
+    @property
+    def by(self) -> str:
+        """Who gives this order: the running task's agent, else the person at the keyboard."""
+        if self.environ.get("AGENT_TASK_UID") and self.environ.get("AGENT_NAME"):
+            return f"agent:{self.environ['AGENT_NAME']}"
+        name = self.environ.get("USER") or self.environ.get("LOGNAME") or str(os.getuid())
+        return f"human:{name.encode('utf-8', 'replace').decode('utf-8')[:100]}"
+
+    def door(self, request: Request, *, timeout_s: float = 30) -> Result:
+        """The node's answer to this request."""
+        return self.ask(self.home, request, timeout_s=timeout_s)
+
+    def say(self, text: str) -> None:
+        """Write to stdout at once; `ReaderLeft` when nobody reads."""
+        try:
+            self.stdout.write(text)
+            self.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderLeft from error
+        except OSError as error:
+            raise OutputFailed(f"stdout: could not be written: {error.strerror}") from error
+
+    def talk(self, text: str) -> None:
+        """Write to stderr; who closed it did not want to hear, and that is no failure."""
+        try:
+            self.stderr.write(text)
+            self.stderr.flush()
+        except OSError:
+            return
+
+
+def real_door(home: Home, request: Request, *, timeout_s: float = 30) -> Result:
+    """The daemon, or the queue itself when no daemon runs."""
+    from agent_node.door import ask
+
+    return ask(home, request, timeout_s=timeout_s)

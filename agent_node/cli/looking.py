@@ -1,0 +1,204 @@
+"""Commands that look at the queue and change nothing: `status`, `list` and `show`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from datetime import datetime
+
+from agent_node.envelope import Answer
+from agent_node.errors import BadInput
+from agent_node.text import (
+    ago,
+    counted,
+    duration,
+    safe_text,
+    short_uids,
+    size,
+    table,
+    terminal_width,
+)
+
+from .around import Around, Request, Result
+from .catalogue import Runnable
+from .finding import find_uid
+from .shapes import age_s, objects, one_object, some_objects, whole, words
+
+LIST_MAX = 1000
+STATES = (
+    "CREATED PENDING READY CLAIMED RUNNING VALIDATING COMPLETED FAILED RETRYING DEAD_LETTERED "
+    "CANCELLED ESCROW HELD MOVED PARKED"
+).split()
+
+
+def status_arguments(parser: ArgumentParser) -> None:
+    """The words of `status`: none."""
+
+
+def status(options: Namespace, around: Around) -> Answer:
+    """The report the hub would get, computed now."""
+    report = around.door({"do": "status"})
+    return Answer(report, render_status(report, around.clock.now()))
+
+
+def render_status(report: Mapping[str, object], now: datetime) -> str:
+    """What waits for a person first; then the node, its agents, and what it counts."""
+    head = (
+        f"{words(report, 'node')}: {words(report, 'state')}, "
+        f"dispatcher {words(report, 'dispatcher')}, "
+        f"{whole(report, 'running_count')} of {counted(whole(report, 'slots'), 'slot')} running, "
+        f"{whole(report, 'pending_count')} ready"
+    )
+    lines, needs_you = [head], report.get("needs_you")
+    if report.get("reason"):
+        lines.append(f"  because  {words(report, 'reason')}")
+    if isinstance(needs_you, list):
+        lines += [f"  NEEDS YOU  {said}" for said in needs_you]
+    lines += _doubts(report)
+    lines += _idle(report, now)
+    lines += [_agent(agent) for agent in some_objects(report, "agents")]
+    lines += _counts(report)
+    if isinstance(report.get("disk_free_bytes"), int):
+        lines.append(f"  disk     {size(whole(report, 'disk_free_bytes'))} free")
+    return "\n".join(safe_text(line) for line in lines)
+
+
+def _doubts(report: Mapping[str, object]) -> list[str]:
+    return [
+        f"  doubt    {words(doubt, 'uid')} {words(doubt, 'state')} with {words(doubt, 'peer')}, "
+        f"for {duration(whole(doubt, 'age_s'))}"
+        for doubt in some_objects(report, "doubts")
+    ]
+
+
+def _idle(report: Mapping[str, object], now: datetime) -> list[str]:
+    since = age_s(report, "idle_since", now)
+    return [f"  idle     for {duration(max(since, 0))}"] if since is not None else []
+
+
+def _agent(agent: Mapping[str, object]) -> str:
+    beat = words(agent, "last_heartbeat", "never")
+    return (
+        f"  agent    {words(agent, 'name')} {words(agent, 'state')}, "
+        f"{whole(agent, 'running')} of {counted(whole(agent, 'slots'), 'slot')} running, "
+        f"skills {words(agent, 'skills', 'none')}, last heartbeat {beat}"
+    )
+
+
+def _counts(report: Mapping[str, object]) -> list[str]:
+    counts = report.get("counts")
+    if not isinstance(counts, dict):
+        return []
+    told = ", ".join(f"{name} {number}" for name, number in counts.items() if number)
+    return [f"  counts   {told or 'no tasks at all'}"]
+
+
+def list_arguments(parser: ArgumentParser) -> None:
+    """The words of `list`."""
+    parser.add_argument("--state", action="append", default=[], help="READY, …; repeatable")
+    parser.add_argument("--limit", type=int, default=100, help="at most this many (default: 100)")
+    parser.add_argument("--after", type=int, help="go on where an earlier list ended")
+    parser.add_argument("--match", help="uids that begin or end with this")
+
+
+def list_tasks(options: Namespace, around: Around) -> Answer:
+    """A page of tasks; an empty one says so."""
+    result = around.door(_list_request(options))
+    tasks = objects(result, "tasks")
+    if not tasks:
+        return Answer(result, f"no tasks{_of_states(options.state)} here")
+    text = render_tasks(tasks, around)
+    if result.get("next"):
+        text += f"\nmore: agent-node list --after {safe_text(str(result['next']))}"
+    return Answer(result, text)
+
+
+def _of_states(states: list[str]) -> str:
+    return f" in {', '.join(state.upper() for state in states)}" if states else ""
+
+
+def _list_request(options: Namespace) -> Request:
+    request: Request = {"do": "list", "limit": options.limit}
+    if not 1 <= options.limit <= LIST_MAX:
+        raise BadInput(f"should lie between 1 and {LIST_MAX}, not {options.limit}", "--limit")
+    states = [state.upper() for state in options.state]
+    for state in states:
+        if state not in STATES:
+            raise BadInput(f"{state!r} is no state; there are {', '.join(STATES)}", "--state")
+    match = (options.match or "").upper()
+    for name, value in (("states", states), ("after", options.after), ("match", match)):
+        if value:
+            request[name] = value
+    return request
+
+
+def render_tasks(tasks: list[Result], around: Around) -> str:
+    """A line for each task under a count; cut only where a terminal reads along."""
+    short = short_uids(str(task.get("uid", "")) for task in tasks)
+    now = around.clock.now()
+    rows = [
+        (
+            short[str(task.get("uid", ""))],
+            f"P{words(task, 'priority')}",
+            words(task, "state"),
+            _age(task, now),
+            words(task, "skills"),
+            words(task, "subject"),
+        )
+        for task in tasks
+    ]
+    width = terminal_width(around.stdout, around.environ)
+    head = ("UID", "P", "STATE", "AGE", "SKILLS", "SUBJECT")
+    return f"{counted(len(tasks), 'task')}\n{table(head, rows, width)}"
+
+
+def _age(task: Mapping[str, object], now: datetime) -> str:
+    seconds = age_s(task, "created_at", now)
+    return "-" if seconds is None else duration(max(seconds, 0))
+
+
+def show_arguments(parser: ArgumentParser) -> None:
+    """The words of `show`."""
+    parser.add_argument("uid", metavar="UID", help="the uid, its beginning or its end")
+
+
+def show(options: Namespace, around: Around) -> Answer:
+    """The task, its attempts and its moves."""
+    result = around.door({"do": "show", "uid": find_uid(options.uid, around)})
+    return Answer(result, render_shown(result, around.clock.now()))
+
+
+def render_shown(result: Result, now: datetime) -> str:
+    """Every field that says something, then attempts, moves, and the body last."""
+    task = one_object(result, "task")
+    lines = [f"{words(task, 'uid')} {words(task, 'state')} P{words(task, 'priority')}"]
+    lines += [
+        f"  {name:<16} {_value(task, name, now)}"
+        for name, value in task.items()
+        if name not in _NOT_A_LINE and value not in (None, "", [], {}, 0)
+    ]
+    for name in ("attempts", "moves"):
+        records = some_objects(result, name) if name in result else some_objects(task, name)
+        lines += [f"  {name[:-1]:<16} {_record(record)}" for record in records]
+    safe = [safe_text(line) for line in lines]
+    body = safe_text(words(task, "body", ""), keep="\n\t")
+    return "\n".join([*safe, "", body] if body else safe)
+
+
+_NOT_A_LINE = frozenset({"uid", "state", "priority", "body", "attempts", "moves"})
+
+
+def _value(task: Mapping[str, object], name: str, now: datetime) -> str:
+    since = age_s(task, name, now) if name.endswith("_at") else None
+    return words(task, name) if since is None else f"{words(task, name)} ({ago(since)})"
+
+
+def _record(record: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in record.items() if value is not None)
+
+
+COMMANDS = {
+    "status": Runnable(status_arguments, status),
+    "list": Runnable(list_arguments, list_tasks),
+    "show": Runnable(show_arguments, show),
+}

@@ -1,0 +1,68 @@
+"""Commands for the node as a whole, or one agent of it: `pause`, `resume` and `drain`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from agent_node.envelope import Answer
+from agent_node.text import safe_text
+
+from .around import Around, Request
+from .catalogue import Runnable
+from .shapes import words
+
+
+def steer_arguments(parser: ArgumentParser) -> None:
+    """The words of `pause` and `resume`."""
+    parser.add_argument("--agent", metavar="NAME", help="only this agent of the node")
+    parser.add_argument("--reason", default="", help="why, for whoever looks later")
+    parser.add_argument("--dry-run", action="store_true", help="say what would happen")
+
+
+def drain_arguments(parser: ArgumentParser) -> None:
+    """The words of `drain`."""
+    steer_arguments(parser)
+    parser.add_argument("--deadline-s", type=float, metavar="S", help="how long running work has")
+    parser.add_argument("--then", choices=("requeue", "wait"), help="what follows the deadline")
+
+
+def pause(options: Namespace, around: Around) -> Answer:
+    """Nothing new starts; what runs ends by itself."""
+    return steer("pause", options, around)
+
+
+def resume(options: Namespace, around: Around) -> Answer:
+    """Work starts again."""
+    return steer("resume", options, around)
+
+
+def drain(options: Namespace, around: Around) -> Answer:
+    """Nothing new starts, and the hub may take what waits."""
+    return steer("drain", options, around)
+
+
+def steer(do: str, options: Namespace, around: Around, **more: object) -> Answer:
+    """One word on the node or on one agent of it, and its new state."""
+    request: Request = {"do": do, "reason": options.reason, "by": around.by, **more}
+    for name in ("agent", "deadline_s", "then"):
+        value = getattr(options, name, None)
+        if value is not None:
+            request[name] = value
+    if options.dry_run:
+        request["dry_run"] = True
+    result = around.door(request)
+    agent = getattr(options, "agent", None)
+    what = f"agent {agent}" if agent else "the node"
+    said = f"{what} is now {words(result, 'state', do)}"
+    if options.dry_run:
+        said = f"dry run, nothing changed: {what} would be {words(result, 'state', do)}"
+    if result.get("reason"):
+        said += f", because {words(result, 'reason')}"
+    return Answer({**result, "dry_run": bool(options.dry_run)}, safe_text(said))
+
+
+COMMANDS = {
+    "pause": Runnable(steer_arguments, pause),
+    "resume": Runnable(steer_arguments, resume),
+    "drain": Runnable(drain_arguments, drain),
+}

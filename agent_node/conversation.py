@@ -1,0 +1,126 @@
+"""Holds one connected peer: what it sent, what it is owed, and when the talk is over."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .desk import Session
+from .errors import BadInput
+from .lines import Lines
+from .replies import Answers, too_long
+from .requests import Fields
+from .strict import LINE_MAX, decode_object
+from .wire import event_line, trouble_line
+
+OWED_HIGH = 1024 * 1024  # owed more than this, a peer has to read before it is answered further
+OWED_MAX = 2 * LINE_MAX
+TERM_MAX = 2**53
+
+
+class Conversation:
+    """Bytes in, bytes out, both bounded. It knows no sockets: its owner reads and writes.
+
+    The first line says who talks: `{"session":"hub"}` is greeted, `{"session":"owner"}` is not.
+    A hub that talked to this node before without a daemon names the term it had said.
+    """
+
+    def __init__(self, answers: Answers, session: Session | None = None) -> None:
+        self._answers = answers
+        self._lines = Lines()
+        self._heard_all = False
+        self.session = session
+        self.owed = bytearray()
+        self.cut = False
+
+    def feed(self, data: bytes) -> None:
+        """Take what came; no bytes: the peer has said all it will say."""
+        if not data:
+            self._heard_all = True
+        elif not self._is_over:
+            self._lines.add(data)
+
+    def turn(self) -> bool:
+        """Answer one line, where one waits and the peer reads; whether there may be another."""
+        if self._is_over or len(self.owed) > OWED_HIGH:
+            return False
+        if self._lines.too_long:
+            self._refuse(too_long(LINE_MAX))
+            return False
+        if not self._lines.waiting:
+            return False
+        self._answer(self._lines.take())
+        return not self._is_over
+
+    def push(self, event: str, seq: int, at: str) -> None:
+        """Send news, if the peer wants it; one that does not read any more is cut."""
+        if self.session is None or event not in self.session.wants or self._is_over:
+            return
+        line = event_line(event, seq, at)
+        if len(self.owed) + len(line) > OWED_HIGH:
+            self.cut = True
+        else:
+            self.owed += line
+
+    def sent(self, count: int) -> None:
+        """So many bytes of what is owed have left."""
+        del self.owed[:count]
+
+    @property
+    def reads(self) -> bool:
+        """Whether more may be taken in now."""
+        busy = self._lines.waiting or len(self.owed) > OWED_HIGH
+        return not self._heard_all and not self._is_over and not busy
+
+    @property
+    def may_turn(self) -> bool:
+        """Whether a whole line waits to be answered and may be."""
+        return self._lines.waiting and not self._is_over and len(self.owed) <= OWED_HIGH
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is owed and nothing more will come; `cut` ends it at once."""
+        said_all = self._heard_all and not self._lines.waiting
+        return self.cut or (not self.owed and (self._is_over or said_all))
+
+    @property
+    def well_ended(self) -> bool:
+        """Whether the peer got all that it asked for."""
+        return self.finished and not self.cut and not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return self.session is not None and self.session.over
+
+    def _answer(self, line: bytes) -> None:
+        if self.session is not None:
+            self.owed += self._answers.answer(self.session, line)
+        else:
+            self._open(line)
+        if self._is_over:
+            self._lines.clear()
+
+    def _open(self, line: bytes) -> None:
+        try:
+            self.session, greets = read_opening(line)
+        except BadInput as error:
+            self._refuse(trouble_line(None, error))
+            return
+        if greets:
+            self.owed += self._answers.greeting()
+
+    def _refuse(self, line: bytes) -> None:
+        if self.session is None:
+            self.session = Session("owner")
+        self.session.over = True
+        self.owed += line
+        self._lines.clear()
+
+
+def read_opening(line: bytes) -> tuple[Session, bool]:
+    """Who talks, by the first line, and whether it waits for a greeting."""
+    said = Fields(decode_object(line))
+    kind: Literal["hub", "owner"] = said.word("session", "hub", "owner")
+    session = Session(
+        kind, said.whole("term", 0, TERM_MAX) if said.has("term") else 0, said.maybe_node("hub")
+    )
+    return session, kind == "hub" and not said.flag("greeted")

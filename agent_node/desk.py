@@ -1,0 +1,141 @@
+"""Holds what answering needs: the store, the settings, the asker, and the daemon if one runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeVar
+
+from . import __version__
+from .clock import Clock
+from .commands import Command, Sender
+from .config import NodeSettings
+from .errors import NotRunning
+from .failpoints import failpoint
+from .home import Home
+from .queries import Doubts, Facts
+from .requests import Request
+from .status import build_report
+from .store import Store
+from .strict import JsonObject
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(eq=False)
+class Session:
+    """One peer for as long as it is connected: whose word it is, and whether it may go on."""
+
+    kind: Literal["hub", "owner"]
+    term: int = 0  # a hub's, from its hello on; the owner of the machine is bound by none
+    hub: str | None = None
+    over: bool = False
+    wants: frozenset[str] = field(default_factory=frozenset)
+
+    def sender(self, request: Request) -> Sender:
+        """Whose word this request is, and whom it means."""
+        said_by = request.fields.maybe_text("by")
+        incarnation = request.fields.maybe_text("incarnation")
+        if self.kind == "owner":
+            return Sender(by=said_by or "owner", term=None, incarnation=incarnation)
+        by = said_by or (f"fleet:{self.hub}" if self.hub else "fleet")
+        return Sender(by=by, term=self.term, incarnation=incarnation)
+
+
+class Host(Protocol):
+    """What only a running daemon can do; `NoDaemon` stands in its place without one."""
+
+    @property
+    def dispatching(self) -> bool:
+        """Whether work that becomes READY here is also started here."""
+
+    def stop_attempt(self, uid: str, n: int, why: str) -> None:
+        """End the program of this attempt; its result is recorded when it has ended."""
+
+    def changed(self) -> None:
+        """Something was written: work may have come, the report is old. Only notes it."""
+
+    def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
+        """See to it that what runs has ended or been stopped by the deadline."""
+
+    def subscribe(self, session: Session, events: frozenset[str]) -> None:
+        """Push these events to the session from now on."""
+
+    def disk_free(self) -> int:
+        """Bytes that are free where the home lies."""
+
+
+class NoDaemon:
+    """Nothing runs here: what has to be stopped is recorded, and the next daemon stops it."""
+
+    dispatching = False
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.wrote = False
+
+    def stop_attempt(self, uid: str, n: int, why: str) -> None:
+        self.changed()
+
+    def changed(self) -> None:
+        self.wrote = True
+
+    def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
+        self.changed()
+
+    def subscribe(self, session: Session, events: frozenset[str]) -> None:
+        raise NotRunning("no daemon runs here, so there is no news to subscribe to")
+
+    def disk_free(self) -> int:
+        return free_bytes(self._home)
+
+
+def free_bytes(home: Home) -> int:
+    """What this user may still write where the home lies."""
+    found = os.statvfs(home.root)
+    return found.f_bavail * found.f_frsize
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where requests are answered: every handler gets it, with the request and the session."""
+
+    store: Store
+    home: Home
+    settings: NodeSettings
+    clock: Clock
+    host: Host
+
+    def apply(self, request: Request, command: Command[Outcome]) -> Outcome:
+        """One durable transaction, or with `dry_run` what it would have answered."""
+        failpoint(f"{request.do}.before")
+        outcome = self.store.apply(command, dry_run=request.dry_run)
+        self._applied(request)
+        return outcome
+
+    def apply_all(self, request: Request, commands: Sequence[Command[Outcome]]) -> list[Outcome]:
+        """The same for several commands: one transaction for all of them."""
+        if len(commands) == 1 or request.dry_run:
+            return [self.apply(request, command) for command in commands]
+        failpoint(f"{request.do}.before")
+        outcomes: list[Outcome] = self.store.together(commands)  # type: ignore[assignment]
+        self._applied(request)
+        return outcomes
+
+    def _applied(self, request: Request) -> None:
+        failpoint(f"{request.do}.after")
+        if not request.dry_run:
+            self.host.changed()
+
+    def report(self) -> JsonObject:
+        """fleet-status.json as it is at this moment."""
+        return build_report(
+            self.store.read(Facts()),
+            self.store.read(Doubts()),
+            settings=self.settings,
+            now=self.clock.now(),
+            disk_free=self.host.disk_free(),
+            dispatching=self.host.dispatching,
+            version=__version__,
+        )

@@ -1,0 +1,248 @@
+"""Looks at a node from outside for everything that could go wrong, and says what would mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from .cgroups import find_base
+from .config import AgentSettings, NodeSettings, read_settings
+from .errors import NodeError
+from .home import OTHERS, Home, check_home, connect, holder_of
+from .mounts import file_system_of, read_mountinfo
+from .text import size
+
+Level = Literal["ok", "note", "finding"]
+Version = tuple[int, int, int]
+
+OLDEST_PYTHON = (3, 11)
+CLOCK_SLACK_S = 60
+CONNECT_S = 5.0
+WAL_MARK = 2  # bytes 18 and 19 of a database file: 2 means WAL, 1 a rollback journal
+HEADER_BYTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. A finding has a fix; a note is worth knowing, no more."""
+
+    name: str
+    level: Level
+    text: str
+    fix: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """The check for machines."""
+        return {"check": self.name, "level": self.level, "text": self.text, "fix": self.fix}
+
+
+def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check]:
+    """Every check that makes sense on this node, in an order to be read; changes nothing."""
+    checks = [check_python(), check_sqlite(sqlite3.sqlite_version_info), *check_place(home)]
+    if checks[-1].level == "finding":
+        return checks  # what lies in a home that is refused is not looked at
+    checks += [*check_modes(home), check_daemon(home), check_clock(home, now)]
+    try:
+        settings = read_settings(home.config)
+    except NodeError as error:
+        return [*checks, Check("settings", "finding", str(error), f"edit {home.config}")]
+    checks.append(Check("settings", "ok", f"{home.config}: read, node {settings.name}"))
+    checks += [check_disk(home, settings), check_journal(home, settings)]
+    checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
+    return [*checks, *check_agents(settings), check_cgroups(find_base), check_path(environ)]
+
+
+def check_python() -> Check:
+    """The interpreter that runs this, by its path: several may be installed."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    text = f"Python {version} at {sys.executable}"
+    if sys.version_info[:2] >= OLDEST_PYTHON:
+        return Check("python", "ok", text)
+    return Check("python", "finding", text, "use Python 3.11 or later")
+
+
+def has_wal_reset_fault(version: Version) -> bool:
+    """3.7.0 to 3.51.2 can damage a WAL database that several connections write or checkpoint.
+
+    Mended in 3.51.3 and, for their own lines, in 3.50.7 and 3.44.6.
+    """
+    if version[:2] in {(3, 44), (3, 50)}:
+        return version < {(3, 44): (3, 44, 6), (3, 50): (3, 50, 7)}[version[:2]]
+    return (3, 7, 0) <= version < (3, 51, 3)
+
+
+def check_sqlite(version: tuple[int, ...]) -> Check:
+    """Which SQLite this is, and why its known fault does not reach our queue."""
+    found = (version[0], version[1], version[2])
+    text = f"SQLite {'.'.join(map(str, found))}"
+    if not has_wal_reset_fault(found):
+        return Check("sqlite", "ok", f"{text}, without the WAL-reset fault")
+    return Check(
+        "sqlite",
+        "note",
+        f"{text} has the WAL-reset fault (3.7.0 to 3.51.2). The queue is safe from it: one "
+        "connection alone, the lock holder's, ever writes or checkpoints. Other programs may "
+        "read queue.db, and must not write it",
+    )
+
+
+def check_place(home: Home) -> list[Check]:
+    """Where the home lies, and whether a queue is safe there."""
+    try:
+        check_home(home)
+        kind = file_system_of(os.path.realpath(home.root), read_mountinfo())
+    except NodeError as error:
+        return [Check("home", "finding", str(error), error.hint)]
+    except OSError as error:
+        return [Check("home", "finding", f"mounts cannot be read: {error}", "mount /proc")]
+    return [
+        Check("home", "ok", f"{home.root}: yours alone"),
+        Check("file system", "ok", f"{kind or 'unknown'}, a local one"),
+    ]
+
+
+def check_modes(home: Home) -> list[Check]:
+    """Files that others could read if the folder were ever opened."""
+    files = (home.config, home.database, home.status, home.lock, home.generation, home.socket)
+    open_ones = [str(path) for path in files if _mode(str(path)) & OTHERS]
+    if not open_ones:
+        return [Check("files", "ok", "every file is for its owner alone")]
+    return [Check("files", "finding", "others may read a file", f"chmod 600 {' '.join(open_ones)}")]
+
+
+def _mode(path: str) -> int:
+    """The permissions; 0 for what is not there."""
+    try:
+        return stat.S_IMODE(os.lstat(path).st_mode)
+    except OSError:
+        return 0
+
+
+def check_daemon(home: Home) -> Check:
+    """Whether the daemon answers; asking the socket disturbs neither it nor the lock."""
+    try:
+        connect(home, timeout_s=CONNECT_S).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return _no_daemon(home)
+    except OSError as error:
+        return Check("daemon", "finding", f"{home.socket}: {error}", "restart: agent-node run")
+    return Check("daemon", "ok", f"runs, pid {holder_of(home) or 'unknown'}, and listens")
+
+
+def _no_daemon(home: Home) -> Check:
+    pid = holder_of(home)
+    if pid is not None and os.path.exists(f"/proc/{pid}"):
+        return Check("daemon", "note", f"pid {pid} holds the lock and does not listen (yet)")
+    return Check("daemon", "note", "does not run: nothing is dispatched", "agent-node run")
+
+
+def check_clock(home: Home, now: datetime) -> Check:
+    """A wall clock behind our own files was set back; stamps would lie, leases do not use it."""
+    stamps = [path.stat().st_mtime for path in (home.config, home.database) if path.exists()]
+    ahead = max(stamps, default=0) - now.timestamp()
+    if ahead > CLOCK_SLACK_S:
+        text = f"the wall clock is {ahead:.0f}s behind files of this home"
+        return Check("clock", "finding", text, "set the clock: timedatectl set-ntp true")
+    return Check("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC, not behind the files here")
+
+
+def check_disk(home: Home, settings: NodeSettings) -> Check:
+    """Whether claiming would stop for want of space."""
+    found = os.statvfs(home.root)
+    free = found.f_bavail * found.f_frsize
+    text = f"{size(free)} free, the floor is {size(settings.disk_floor)}"
+    if free < settings.disk_floor:
+        return Check("disk", "finding", text, "free some space, or lower disk_floor in node.toml")
+    return Check("disk", "ok", text)
+
+
+def check_journal(home: Home, settings: NodeSettings) -> Check:
+    """Which journal is in force, by the database's own header: no connection is opened."""
+    try:
+        with home.database.open("rb") as file:
+            header = file.read(HEADER_BYTES)
+    except FileNotFoundError:
+        return Check("journal", "ok", f"{settings.journal}, once there is a database")
+    except OSError as error:
+        return Check("journal", "finding", f"{home.database}: {error}", "see its owner and mode")
+    if len(header) < HEADER_BYTES:
+        return Check("journal", "note", f"{home.database}: holds nothing yet")
+    in_force = "wal" if header[18] == WAL_MARK else "truncate"
+    why = _JOURNAL_REASONS[in_force]
+    if in_force == settings.journal:
+        return Check("journal", "ok", f"{in_force} with synchronous=FULL: {why}")
+    text = f"{in_force} is in force, node.toml says {settings.journal}"
+    return Check("journal", "note", text, "restart the daemon: agent-node run")
+
+
+_JOURNAL_REASONS = {
+    "wal": "readers and the one writer do not wait for each other, and a commit is one fsync",
+    "truncate": "node.toml asked for it; readers wait while the one writer commits",
+}
+
+
+def check_agent(agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Whether the program of this agent can be started at all."""
+    name = f"agent {agent.name}"
+    if agent.cwd is not None and not os.path.isdir(agent.cwd):
+        yield Check(name, "finding", f"cwd {agent.cwd} is no folder", f"mkdir -p {agent.cwd}")
+    found = [_program(words[0], agent, environ) for words in (agent.run, agent.prefix) if words]
+    missing = [words[0] for words in (agent.run, agent.prefix) if words]
+    for word, path in zip(missing, found, strict=True):
+        if path is None:
+            fix = "give its whole path in run, or install it where PATH finds it"
+            yield Check(name, "finding", f"program {word} was not found", fix)
+    unset = [variable for variable in agent.env if variable not in environ]
+    if unset:
+        yield Check(name, "note", f"not set here, so not passed on: {', '.join(unset)}")
+    if None not in found:
+        yield Check(name, "ok", f"{found[0]}, {agent.slots} at a time")
+
+
+def _program(word: str, agent: AgentSettings, environ: Mapping[str, str]) -> str | None:
+    """Where the program lies; None when it cannot be started."""
+    if "/" in word and not os.path.isabs(word):
+        word = os.path.join(agent.cwd or os.curdir, word)
+    return shutil.which(word, path=environ.get("PATH", os.defpath))
+
+
+def check_agents(settings: NodeSettings) -> Iterator[Check]:
+    """What holds for all agents together."""
+    if not settings.agents:
+        fix = "write an [[agent]] table in node.toml"
+        yield Check("agents", "finding", "there is none: nothing can run here", fix)
+        return
+    if all(agent.prefix for agent in settings.agents):
+        yield Check("user", "ok", "tasks run behind a prefix, as another user")
+        return
+    who = "root" if os.geteuid() == 0 else "the node's own user"
+    yield Check(
+        "user",
+        "note",
+        f"tasks run as {who} and could change the queue; two users keep them apart: "
+        'useradd --system arc-run, then prefix = ["sudo", "-n", "-u", "arc-run", "--"]',
+    )
+
+
+def check_cgroups(find: Callable[[], str | None]) -> Check:
+    """With a cgroup for each attempt, whatever it started can be found and ended at once."""
+    base = find()
+    if base is not None:
+        return Check("cgroup", "ok", f"{base}: ours to divide")
+    text = "none is delegated: attempts are followed by locks, tokens and parents alone"
+    return Check("cgroup", "note", text, "agent-node unit prints a unit with Delegate=yes")
+
+
+def check_path(environ: Mapping[str, str]) -> Check:
+    """Tasks call `agent-node heartbeat` by name."""
+    found = shutil.which("agent-node", path=environ.get("PATH", os.defpath))
+    if found:
+        return Check("command", "ok", f"agent-node is {found}")
+    return Check("command", "note", "tasks would not find agent-node on PATH")

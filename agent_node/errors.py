@@ -1,0 +1,108 @@
+"""Every error a node raises, drawn as a tree; each says who could not do what, why, and what now."""
+
+from __future__ import annotations
+
+
+class NodeError(Exception):
+    """The root: whatever the node itself raises. `code` is for machines, the text for people."""
+
+    code = "failed"
+    exit_code = 1
+    hint = ""
+
+
+class BadInput(NodeError):
+    """What came in cannot be read as what it should be; nothing changed."""
+
+    code = "bad_input"
+    exit_code = 2
+
+    def __init__(self, problem: str, field: str = "") -> None:
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.field = field
+
+
+class BadSettings(NodeError):
+    """node.toml says something that cannot be obeyed; nothing was started."""
+
+    code = "bad_settings"
+    exit_code = 2
+
+
+class HomeRefused(NodeError):
+    """The node's home is not a place where a queue is safe; nothing was opened."""
+
+    code = "home_refused"
+    exit_code = 2
+
+
+class Refused(NodeError):
+    """The node said no, with a rule and a reason; nothing changed."""
+
+    code = "refused"
+
+    def __init__(self, code: str, message: str, rule: str | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.rule = code, message, rule
+        self.exit_code = _EXIT_OF_REFUSAL.get(code, 1)
+
+
+_EXIT_OF_REFUSAL = {
+    "bad_request": 2,
+    "bad_input": 2,
+    "not_found": 5,
+    "needs_alone": 7,
+    "needs_yes": 7,
+    "needs_reason": 7,
+}
+
+
+class NotRunning(NodeError):
+    """No daemon runs here and the request needs one; nothing changed."""
+
+    code = "not_running"
+    exit_code = 8
+    hint = "start it with: agent-node run"
+
+
+class Starting(NodeError):
+    """Somebody holds the node's lock and does not answer yet; nothing changed, ask again."""
+
+    code = "starting"
+
+
+class DoorTimeout(NodeError):
+    """The request left and no answer came in time; it may have happened. Asking again is safe."""
+
+    code = "timeout"
+    exit_code = 9
+
+
+class StoreUnusable(NodeError):
+    """The queue's database cannot be used as it is; nothing was moved or repaired."""
+
+    code = "store_unusable"
+
+
+class StoreCorrupt(StoreUnusable):
+    """The database is damaged; it was left exactly as it was found."""
+
+    code = "store_corrupt"
+
+
+class StoreNewer(StoreUnusable):
+    """The database was written by a newer version; this one does not touch it."""
+
+    code = "store_newer"
+
+
+class DiskTrouble(NodeError):
+    """The disk refused a write; the transaction did not happen."""
+
+    code = "disk"
+
+
+class BrokenRule(NodeError):
+    """A state change that the table in task.py does not know: a fault of ours, nothing changed."""
+
+    code = "bug"

@@ -1,0 +1,180 @@
+"""Judges from locks, tokens and cgroups whether an attempt lives, left something, or is dead."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+
+from . import cgroups
+from .attempts import AttemptFolder, read_record
+from .processes import (
+    Identity,
+    Seen,
+    carrying_token,
+    descendants,
+    holders_of,
+    identify,
+    is_alive,
+    process_table,
+    read_boot_id,
+)
+from .strict import JsonObject
+
+
+@dataclass(frozen=True)
+class Alive:
+    """The shim lives; None while the work is on its way to one that has not signed in yet."""
+
+    shim: Identity | None
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The shim is dead and these are not: kill them, then judge again."""
+
+    processes: tuple[Identity, ...]
+    how: str
+    cgroup: str | None = None
+
+
+@dataclass(frozen=True)
+class Dead:
+    """Proven: nothing of this attempt runs any more, and nothing of it can come back."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Unprovable:
+    """Neither alive nor proven dead; a person decides."""
+
+    why: str
+
+
+Evidence = Alive | Leftovers | Dead | Unprovable
+
+
+@dataclass(frozen=True)
+class ShimRecord:
+    """What a shim wrote about itself before it started the program."""
+
+    identity: Identity
+    token: str
+    cgroup: str | None
+
+
+def read_shim_record(folder: AttemptFolder) -> ShimRecord | None:
+    """The shim's own entry; None when it never wrote a whole one, so it started nothing."""
+    record = read_record(folder.shim_json)
+    if record is None:
+        return None
+    pid, ticks, boot = record.get("pid"), record.get("start_ticks"), record.get("boot_id")
+    if not isinstance(pid, int) or not isinstance(ticks, int) or not isinstance(boot, str):
+        return None
+    cgroup = record.get("cgroup")
+    return ShimRecord(
+        identity=Identity(pid, ticks, boot),
+        token=str(record.get("token")),
+        cgroup=cgroup if isinstance(cgroup, str) else None,
+    )
+
+
+def judge_attempt(folder: AttemptFolder, token: str, *, claimed_boot: str | None = None) -> Evidence:
+    """What can be proved about this attempt now. It never waits, and never guesses "dead".
+
+    `claimed_boot` is the boot in which it was claimed, by the caller's own records (the folder's
+    could be forged by the program); None when the caller does not know.
+    """
+    record = read_shim_record(folder)
+    if claimed_boot is not None and claimed_boot != read_boot_id():
+        return Dead("the machine has been restarted since this attempt began")
+    if _is_locked(folder.shim_lock):
+        return _judge_locked(folder, record)
+    return _judge_unlocked(folder, token, record)
+
+
+def _judge_locked(folder: AttemptFolder, record: ShimRecord | None) -> Evidence:
+    """The lock crosses from daemon to shim; held by nobody we know, it was stolen or inherited."""
+    if record is None:
+        return Alive(None)
+    if is_alive(record.identity):
+        return Alive(record.identity)
+    others = _name(holders_of(folder.shim_lock).found - {os.getpid()}, process_table())
+    if others:
+        return Leftovers(others, "they hold shim.lock and the shim is dead")
+    if _is_locked(folder.shim_lock):
+        return Unprovable("shim.lock is held by a process that cannot be seen")
+    return Alive(record.identity)  # it ended between two looks; the next one sees it whole
+
+
+def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None) -> Evidence:
+    found, hidden = _search_twice(folder, token, record)
+    if found:
+        return Leftovers(found, "they hold tree.lock, the token or the cgroup", _cgroup_of(record))
+    if _is_locked(folder.tree_lock):
+        return Unprovable("tree.lock is held by a process that cannot be seen")
+    if hidden and os.path.lexists(folder.tree_lock):
+        pids = ", ".join(map(str, sorted(hidden)))
+        return Unprovable(f"processes of ours whose environment cannot be read: {pids}")
+    if record is not None and record.cgroup and cgroups.is_populated(record.cgroup):
+        return Unprovable(f"{record.cgroup} is not empty and its members cannot be seen")
+    if record is None:
+        return Dead("its program was never started, and nothing carries its token")
+    return Dead("its shim is dead, its locks are free, and nothing carries its token")
+
+
+def _search_twice(
+    folder: AttemptFolder, token: str, record: ShimRecord | None
+) -> tuple[tuple[Identity, ...], frozenset[int]]:
+    """Twice when empty: a process may fork and end in the very moment in which we pass it by."""
+    hidden: frozenset[int] = frozenset()
+    for _ in range(2):
+        locked, tokened = holders_of(folder.tree_lock), carrying_token(token)
+        grouped = _members(record)
+        table = process_table()
+        roots = locked.found | tokened.found | grouped
+        found = _name((roots | set(descendants(roots, table))) - {os.getpid()}, table)
+        if found:
+            return found, frozenset()
+        hidden = _not_older(locked.unreadable | tokened.unreadable, record, table)
+    return (), hidden
+
+
+def _not_older(
+    pids: frozenset[int], record: ShimRecord | None, table: dict[int, Seen]
+) -> frozenset[int]:
+    """Who was born before the shim, or in another boot, cannot descend from it."""
+    if record and record.identity.boot_id != read_boot_id():
+        return frozenset()
+    born = record.identity.start_ticks if record else 0
+    return frozenset(pid for pid in pids if pid in table and table[pid].start_ticks >= born)
+
+
+def _name(pids: frozenset[int] | set[int], table: dict[int, Seen]) -> tuple[Identity, ...]:
+    boot = read_boot_id()
+    named = (identify(pid, boot) for pid in sorted(pids) if pid in table)
+    return tuple(identity for identity in named if identity is not None)
+
+
+def _members(record: ShimRecord | None) -> frozenset[int]:
+    return cgroups.members(record.cgroup) if record and record.cgroup else frozenset()
+
+
+def _cgroup_of(record: ShimRecord | None) -> str | None:
+    return record.cgroup if record else None
+
+
+def _is_locked(path: str) -> bool:
+    """Whether anybody holds this lock; a lock file that was never made is held by nobody."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,127 @@
+"""Answers the requests that change nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .attempts import attempt_numbers
+from .desk import Desk, Session
+from .errors import Refused
+from .fields import one_of
+from .logs import PIECE_MAX, STREAMS, read_piece
+from .queries import Candidates, Doubts, Events, ListTasks, ShowTask, Wanting
+from .requests import Fields, Request
+from .strict import JsonObject
+from .task import State
+from .wire import EVENTS, chosen_out, doubt_out, fitting, listed_out, shown_out
+
+PAGE_MAX = 1000
+EVENTS_MAX = 10_000
+PEERS_MAX = 1000
+MATCH_MAX = 26
+
+
+def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """The report, computed now."""
+    return desk.report()
+
+
+def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """A page of tasks without their bodies."""
+    asked = request.fields
+    states = asked.words("states")
+    for state in states:
+        one_of(*State)(state, asked.name_of("states"))
+    query = ListTasks(
+        states=states,
+        limit=asked.limit(100, PAGE_MAX),
+        after=asked.after(),
+        match=asked.maybe_text("match", MATCH_MAX),
+    )
+    return listed_out(desk.store.read(query))
+
+
+def answer_show(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """One task with its attempts, its moves and its events."""
+    uid = request.fields.ulid("uid")
+    shown = desk.store.read(ShowTask(uid))
+    if shown is None:
+        raise Refused("not_found", f"{uid}: {desk.settings.name} never had this task")
+    return shown_out(shown)
+
+
+def answer_log(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """A piece of an attempt's output; without a number, of the last attempt that left one."""
+    asked = request.fields
+    uid = asked.ulid("uid")
+    tasks_dir = str(desk.home.tasks)
+    n = asked.maybe_whole("attempt", 1, 10**8)
+    if n is None:
+        n = _last_attempt(tasks_dir, uid)
+    stream = asked.word("stream", *STREAMS) if asked.has("stream") else "stdout"
+    limit = asked.limit(PIECE_MAX, PIECE_MAX)
+    offset = asked.after("offset")
+    piece = read_piece(tasks_dir, uid, n, stream=stream, offset=offset, limit=limit)
+    return {"text": piece.text, "next": piece.after, "attempt": n, "size": piece.size}
+
+
+def _last_attempt(tasks_dir: str, uid: str) -> int:
+    numbers = attempt_numbers(tasks_dir, uid)
+    if not numbers:
+        raise Refused("not_found", f"{uid}: no attempt of this task has run here")
+    return numbers[-1]
+
+
+def answer_candidates(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """READY tasks that may move to one of the nodes asked for, and why all others stay."""
+    asked = request.fields
+    query = Candidates(
+        why=asked.word("why", "stolen", "routed", "drained", "moved", "retried"),
+        wanting=tuple(map(_wanting, asked.objects("for", PEERS_MAX))),
+        steal_from=asked.maybe_whole("steal_from", 1, 10),
+        order=_order(asked),
+        limit=asked.limit(100, PAGE_MAX),
+        after=asked.after(),
+    )
+    return chosen_out(desk.store.read(query))
+
+
+def _order(asked: Fields) -> Literal["least_urgent", "most_urgent"]:
+    if not asked.has("order"):
+        return "least_urgent"
+    return asked.word("order", "least_urgent", "most_urgent")
+
+
+def _wanting(entry: Fields) -> Wanting:
+    """A node that might take tasks; what it does not say forbids nothing."""
+    return Wanting(
+        node=entry.node("node"),
+        domains=entry.maybe_words("domains"),
+        never=entry.words("never"),
+        skills=entry.maybe_words("skills"),
+        untagged_from=entry.maybe_whole("untagged_from", 1, 10),
+        hops_max=entry.maybe_whole("hops_max", 0, 10**6),
+    )
+
+
+def answer_doubts(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Every transfer that is not over for this node."""
+    return {"doubts": [doubt_out(doubt) for doubt in desk.store.read(Doubts())]}
+
+
+def answer_events(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Events after a number; fewer than asked where one line could not hold them."""
+    asked = request.fields
+    query = Events(after_seq=asked.after("after_seq"), limit=asked.limit(PAGE_MAX, EVENTS_MAX))
+    return {"events": list(fitting(desk.store.read(query)))}
+
+
+def answer_subscribe(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """From here on this session is told the news it names; without names, all of it."""
+    asked = request.fields
+    wanted = asked.words("events")
+    for name in wanted:
+        one_of(*sorted(EVENTS))(name, asked.name_of("events"))
+    session.wants = frozenset(wanted) or EVENTS
+    desk.host.subscribe(session, session.wants)
+    return {"events": [*sorted(session.wants)]}

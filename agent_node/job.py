@@ -1,0 +1,58 @@
+"""Defines what a shim is told to run, and the names of the files it and the daemon share."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+# NamedTuples, not dataclasses, wherever the zygote looks: `dataclasses` would drag in `inspect`,
+# and every page the zygote owns is paid for again at each fork.
+TASK_JSON = "task.json"
+STDIN = "stdin"  # what goes on stdin when that is not task.json
+STDOUT_LOG = "stdout.log"
+STDERR_LOG = "stderr.log"
+ANSWER_JSON = "answer.json"
+VERDICT_JSON = "verdict.json"
+SHIM_LOCK = "shim.lock"
+TREE_LOCK = "tree.lock"
+SHIM_JSON = "shim.json"
+HEARTBEAT = "heartbeat"
+
+VERDICT_SCHEMA = "verdict/1"
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+RUN_ATTEMPT = b"attempt/1"  # to a shim, with three descriptors: job, attempt's folder, shim.lock
+REPLY_MAX = 4096  # bytes of a shim's answer, which comes with its pidfd
+
+OUTPUT_CAP = 8 * 1024 * 1024
+GRACE_S = 10.0
+BEAT_S = 30.0
+
+
+class Job(NamedTuple):
+    """One attempt, with no choice left to the shim; `max_s` None means that no deadline was set."""
+
+    uid: str
+    n: int
+    token: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    stdin: str = TASK_JSON
+    max_s: float | None = None
+    grace_s: float = GRACE_S
+    output_cap: int = OUTPUT_CAP
+    beat_s: float = BEAT_S
+
+
+def encode_job(job: Job) -> bytes:
+    """ASCII JSON, so that odd bytes of the environment (lone surrogates) arrive as they left."""
+    return json.dumps(job._asdict(), separators=(",", ":")).encode("ascii")
+
+
+def decode_job(raw: bytes) -> Job:
+    """The same job again; only ever read from our own daemon, so a fault here is ours."""
+    fields = json.loads(raw)
+    fields["argv"] = tuple(fields["argv"])
+    return Job(**fields)

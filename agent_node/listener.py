@@ -1,0 +1,206 @@
+"""Lets peers in through the home's socket and carries their bytes, never waiting for any of them."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+from collections.abc import Callable
+
+from .conversation import Conversation
+from .replies import Answers
+
+CHUNK = 256 * 1024
+PEERS_MAX = 64
+LINES_A_TURN = 8  # of one peer, before the others and the dispatcher have their turn
+WELL_ENDED, ENDED = b"bye\n", b"over\n"
+
+Ready = Callable[[int], None]
+
+
+class Doorway:
+    """All connected peers. Its selector's keys carry what to call: `key.data(mask)`.
+
+    A `serve` process may hand over its own stdin and stdout (SCM_RIGHTS) instead of carrying
+    every byte itself; its connection then only says when the talk ended, and how.
+    """
+
+    def __init__(
+        self, door: socket.socket, answers: Answers, selector: selectors.BaseSelector
+    ) -> None:
+        self._door, self._answers, self.selector = door, answers, selector
+        self._peers: set[Peer] = set()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        door.setblocking(False)
+        selector.register(door, selectors.EVENT_READ, self._admit)
+        selector.register(self._bell, selectors.EVENT_READ, self._next_round)
+
+    def publish(self, event: str, seq: int, at: str) -> None:
+        """Tell every session that wants to know."""
+        for peer in list(self._peers):
+            peer.push(event, seq, at)
+
+    def close(self) -> None:
+        """End every talk where it stands: who was not answered asks again."""
+        for peer in list(self._peers):
+            peer.close()
+        for file in (self._door, self._bell):
+            self.selector.unregister(file)
+        self._door.close()
+        os.close(self._bell)
+
+    def ring(self) -> None:
+        """Some peer has lines left: come back soon, after everybody else had a turn."""
+        os.eventfd_write(self._bell, 1)
+
+    def forget(self, peer: Peer) -> None:
+        """This peer has closed."""
+        self._peers.discard(peer)
+
+    def _admit(self, mask: int) -> None:
+        try:
+            connection, _ = self._door.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        if len(self._peers) >= PEERS_MAX:
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._peers.add(Peer(connection, self._answers, self))
+
+    def _next_round(self, mask: int) -> None:
+        os.eventfd_read(self._bell)
+        for peer in list(self._peers):
+            peer.go_on()
+
+
+class Peer:
+    """One connection, and the descriptors its bytes really travel on."""
+
+    def __init__(self, connection: socket.socket, answers: Answers, doorway: Doorway) -> None:
+        self._connection, self._doorway = connection, doorway
+        self._talk = Conversation(answers)
+        self._in = self._out = connection.fileno()
+        self._handed: tuple[int, ...] = ()
+        self._opened = False
+        self._masks: dict[int, int] = {}
+        self._closed = False
+        self._watch()
+
+    def push(self, event: str, seq: int, at: str) -> None:
+        """Send news, where it is wanted."""
+        self._talk.push(event, seq, at)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Answer some lines, send what can be sent, and see what to wait for next."""
+        if self._closed:
+            return
+        for _ in range(LINES_A_TURN):
+            if not self._talk.turn():
+                break
+        self._send()
+        if self._talk.finished:
+            self.close()
+            return
+        if self._talk.may_turn:
+            self._doorway.ring()
+        self._watch()
+
+    def close(self) -> None:
+        """Let go of everything; a `serve` that handed its descriptors over is told how it ended."""
+        if self._closed:
+            return
+        self._closed = True
+        for descriptor in self._masks:
+            self._doorway.selector.unregister(descriptor)
+        if self._handed and self._talk.finished and not self._talk.cut:
+            self._say_end()
+        for descriptor in self._handed:
+            os.close(descriptor)
+        self._connection.close()
+        self._doorway.forget(self)
+
+    def _say_end(self) -> None:
+        try:
+            self._connection.send(WELL_ENDED if self._talk.well_ended else ENDED)
+        except OSError:
+            return  # it has gone already, and needs no telling
+
+    def _read(self, mask: int) -> None:
+        try:
+            data = self._first() if not self._opened else os.read(self._in, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._break()
+            return
+        self._talk.feed(data)
+        self.go_on()
+
+    def _first(self) -> bytes:
+        """The first bytes may bring the descriptors that all others will travel on."""
+        data, handed, _, _ = socket.recv_fds(self._connection, CHUNK, 2, socket.MSG_CMSG_CLOEXEC)
+        self._opened = True
+        self._handed = tuple(handed)
+        if len(handed) == 2:  # noqa: PLR2004 - stdin and stdout
+            self._in, self._out = handed
+            os.set_blocking(self._in, False)
+            os.set_blocking(self._out, False)
+        return data
+
+    def _send(self) -> None:
+        owed = self._talk.owed
+        try:
+            while owed:
+                with memoryview(owed)[:CHUNK] as some:
+                    count = os.write(self._out, some)
+                self._talk.sent(count)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._talk.cut = True
+
+    def _break(self) -> None:
+        self._talk.cut = True
+        self.close()
+
+    def _watch(self) -> None:
+        """Wait for exactly what can be used: nothing is read that has no room, or no reader."""
+        wanted: dict[int, int] = {}
+        if self._talk.reads:
+            wanted[self._in] = selectors.EVENT_READ
+        if self._talk.owed:
+            wanted[self._out] = wanted.get(self._out, 0) | selectors.EVENT_WRITE
+        if self._handed:
+            wanted[self._connection.fileno()] = selectors.EVENT_READ
+        for descriptor in self._masks.keys() - wanted.keys():
+            self._doorway.selector.unregister(descriptor)
+        for descriptor, mask in wanted.items():
+            self._wait_for(descriptor, mask)
+        self._masks = wanted
+
+    def _wait_for(self, descriptor: int, mask: int) -> None:
+        before = self._masks.get(descriptor)
+        if before is None:
+            self._doorway.selector.register(descriptor, mask, self._ready_of(descriptor))
+        elif before != mask:
+            self._doorway.selector.modify(descriptor, mask, self._ready_of(descriptor))
+
+    def _ready_of(self, descriptor: int) -> Ready:
+        if self._handed and descriptor == self._connection.fileno():
+            return self._left
+        return lambda mask: self._ready(descriptor, mask)
+
+    def _ready(self, descriptor: int, mask: int) -> None:
+        if self._closed:
+            return
+        if mask & selectors.EVENT_READ and descriptor == self._in and self._talk.reads:
+            self._read(mask)
+        else:
+            self.go_on()
+
+    def _left(self, mask: int) -> None:
+        """The `serve` that handed its descriptors over has ended, or says something; it may not."""
+        if not self._closed:
+            self._break()

@@ -1,0 +1,185 @@
+"""The words in which tasks move between two queues, and in which ownership is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .commands import OWNER, Because, Command, Sender
+from .strict import JsonObject
+from .task import Task
+
+Why = Literal["stolen", "routed", "drained", "moved", "retried"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One task in a batch, as the giver is asked for it."""
+
+    xfer: str
+    uid: str
+    epoch: int
+    peer_incarnation: str | None = None
+
+
+@dataclass(frozen=True)
+class Escrow(Command["tuple[Transferred, ...]"]):
+    """At the giver: set these READY tasks aside for `to`, until the lease ends."""
+
+    to: str
+    why: Why
+    lease_s: float
+    moves: tuple[Move, ...]
+    sender: Sender = OWNER
+    even_if_pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One task as the taker is offered it; `problem` says why it could not be read."""
+
+    xfer: str
+    task: Task
+    sha256: str
+    peer_incarnation: str | None = None
+
+
+@dataclass(frozen=True)
+class Hold(Command["tuple[Transferred, ...]"]):
+    """At the taker: keep these copies; they do not run before `Activate`."""
+
+    giver: str
+    why: Why
+    offers: tuple[Offer, ...]
+    sender: Sender = OWNER
+    even_if_stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Settle:
+    """One transfer in a batch of commit, abort, settled, activate or drop."""
+
+    xfer: str
+    uid: str
+    peer: str
+    peer_incarnation: str | None = None
+    ended: str | None = None  # `settled` only: the task's end, where it is known
+
+
+@dataclass(frozen=True)
+class _Settling(Command["tuple[Transferred, ...]"]):
+    moves: tuple[Settle, ...]
+    sender: Sender = OWNER
+
+
+class Commit(_Settling):
+    """At the giver, only after a positive hold: the task is the taker's from here on."""
+
+
+class Abort(_Settling):
+    """At the giver: the move will not happen; the task is READY here again."""
+
+
+class Activate(_Settling):
+    """At the taker, only after the commit: the copy becomes READY."""
+
+
+class Drop(_Settling):
+    """At the taker, only with proof of the abort: the copy goes."""
+
+
+class Settled(_Settling):
+    """At the giver: both ends are done with the transfer."""
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """The recorded outcome of one transfer at this node, new or repeated.
+
+    `escrowed` carries the task and its hash. `too_old` and `unknown` changed nothing.
+    """
+
+    xfer: str
+    outcome: str
+    because: Because | None = None
+    task: Task | None = None
+    sha256: str | None = None
+
+
+# --- Re-own, fence, quarantine ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """One uid and the epoch S that everybody agreed to put it at."""
+
+    uid: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """A node under one incarnation that a person declared dead."""
+
+    node: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class Bar(Command["tuple[Reowned, ...]"]):
+    """At every other node: record that the uid lives elsewhere, at S."""
+
+    targets: tuple[Target, ...]
+    fenced: tuple[Fenced, ...] = ()
+    evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    sender: Sender = OWNER
+
+
+@dataclass(frozen=True)
+class Reown(Command["tuple[Reowned, ...]"]):
+    """At the one winner: make the task READY at S."""
+
+    targets: tuple[Target, ...]
+    fenced: tuple[Fenced, ...] = ()
+    evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)  # uid: attempts on disk
+    living: frozenset[str] = frozenset()  # uids of which an attempt is not proven dead
+    alone: bool = False  # a person's word that no other copy lives
+    sender: Sender = OWNER
+
+
+@dataclass(frozen=True)
+class Reowned:
+    """barred, reowned, or refused and why."""
+
+    uid: str
+    outcome: Literal["barred", "reowned", "refused"]
+    because: Because | None = None
+
+
+@dataclass(frozen=True)
+class Quarantine(Command["None"]):
+    """Nothing runs and nothing changes here until a person releases it."""
+
+    reason: str
+    sender: Sender = OWNER
+    new_incarnation: str | None = None
+
+
+@dataclass(frozen=True)
+class Release(Command["None"]):
+    """A person ends the quarantine of the node, once each of its tasks was decided upon."""
+
+    reason: str
+    sender: Sender = OWNER
+
+
+@dataclass(frozen=True)
+class Hello(Command["None"]):
+    """A hub says who it is; a lower term than one seen before commands nothing here."""
+
+    fleet: str
+    hub: str
+    term: int
+    boot_id: str
+    domains: JsonObject | None = None
+    fenced: bool = False

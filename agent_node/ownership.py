@@ -1,0 +1,96 @@
+"""Gathers what the disk says about attempts, and lets ownership be taken back only with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import moves
+from .attempts import attempt_folder, attempt_numbers
+from .commands import Because, Sender
+from .desk import Desk
+from .errors import Refused
+from .queries import OpenAttempts, ShowTask
+from .requests import REASON_MAX, Request
+from .strict import JsonObject
+from .wire import because_out, brief
+
+STEP = 2**20  # above every epoch that anybody could have counted up to meanwhile
+
+
+def need_alone(request: Request, what: str) -> None:
+    """Return only with a person's word that no other copy lives: no other node is asked here."""
+    if not request.fields.flag("alone"):
+        raise Refused(
+            "needs_alone",
+            f"{what} on this node alone needs --alone: your word that no other node has it;"
+            " the hub asks them all: arc tasks resolve",
+        )
+
+
+def take_back(desk: Desk, request: Request, uids: list[str], sender: Sender) -> JsonObject:
+    """READY again, each at an epoch above all that was; refused where a program may still live."""
+    need_alone(request, "taking a task back")
+    results: dict[str, JsonObject] = {}
+    targets: list[moves.Target] = []
+    for uid in uids:
+        shown = desk.store.read(ShowTask(uid))
+        if shown is None:
+            text = f"{desk.settings.name} never had this task"
+            results[uid] = _result(moves.Reowned(uid, "refused", Because("unknown_task", text)))
+        else:
+            targets.append(moves.Target(uid, shown.task.epoch + STEP))
+    if targets:
+        here = [target.uid for target in targets]
+        command = moves.Reown(
+            targets=tuple(targets),
+            evidence=evidence_of(desk, here),
+            living=living(desk, here),
+            alone=True,
+            sender=sender,
+        )
+        for owned in desk.apply(request, command):
+            results[owned.uid] = _result(owned) | _task_of(desk, owned.uid)
+    return {"results": [results[uid] for uid in uids]}
+
+
+def _result(owned: moves.Reowned) -> JsonObject:
+    return {"uid": owned.uid, "outcome": owned.outcome, **because_out(owned.because)}
+
+
+def _task_of(desk: Desk, uid: str) -> JsonObject:
+    shown = desk.store.read(ShowTask(uid))
+    return {"task": brief(shown.task)} if shown else {}
+
+
+def release_node(desk: Desk, request: Request, sender: Sender) -> None:
+    """End the quarantine of the whole node."""
+    need_alone(request, "ending the quarantine")
+    reason = request.fields.text_or("reason", "", REASON_MAX)
+    desk.apply(request, moves.Release(reason, sender))
+
+
+def evidence_of(desk: Desk, uids: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """The numbers of the attempts that left a folder, by uid; only of those that left one."""
+    found = ((uid, attempt_numbers(str(desk.home.tasks), uid)) for uid in uids)
+    return {uid: numbers for uid, numbers in found if numbers}
+
+
+def living(desk: Desk, uids: Iterable[str]) -> frozenset[str]:
+    """Those of which an attempt is not proven dead: running, left over, or not to be known."""
+    tokens = {(open_.uid, open_.n): open_.token for open_ in desk.store.read(OpenAttempts())}
+    found = evidence_of(desk, uids)
+    return frozenset(
+        uid
+        for uid, numbers in found.items()
+        if any(_may_live(desk, uid, n, tokens) for n in numbers)
+    )
+
+
+def _may_live(desk: Desk, uid: str, n: int, tokens: dict[tuple[str, int], str]) -> bool:
+    """A token that the database does not know stands in the shim's own record, if it started."""
+    from .evidence import Dead, judge_attempt, read_shim_record
+
+    folder = attempt_folder(str(desk.home.tasks), uid, n)
+    record = read_shim_record(folder)
+    token = tokens.get((uid, n)) or (record.token if record else "never started")
+    return not isinstance(judge_attempt(folder, token), Dead)

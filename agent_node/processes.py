@@ -1,0 +1,217 @@
+"""Names processes so that a reused pid is never mistaken, and finds those of one attempt."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ctypes
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_PPID, _START_TICKS = 1, 19  # positions in /proc/PID/stat, counted after the program's name
+TOKEN_NAME = "AGENT_ATTEMPT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+
+
+class Identity(NamedTuple):
+    """One process for ever: pids come back, a pid with this start time in this boot does not."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+class Seen(NamedTuple):
+    """One line of the process table at one moment."""
+
+    ppid: int
+    start_ticks: int
+    zombie: bool
+
+
+class Search(NamedTuple):
+    """Who was found, and whose papers could not be read: those may or may not belong to it."""
+
+    found: frozenset[int]
+    unreadable: frozenset[int]
+
+
+def read_boot_id() -> str:
+    """The name of this boot; nothing of an earlier boot still runs."""
+    with open(_BOOT_ID, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def look_at(pid: int) -> Seen | None:
+    """This pid's place in the process table; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if len(fields) <= _START_TICKS:
+        return None
+    return Seen(int(fields[_PPID]), int(fields[_START_TICKS]), fields[0] in (b"Z", b"X"))
+
+
+def identify(pid: int, boot_id: str | None = None) -> Identity | None:
+    """The lasting name of a process that runs now; None when it is gone or a zombie."""
+    seen = look_at(pid)
+    if seen is None or seen.zombie:
+        return None
+    return Identity(pid, seen.start_ticks, boot_id or read_boot_id())
+
+
+def is_alive(identity: Identity) -> bool:
+    """Whether exactly this process still runs; a zombie runs nothing and is not alive."""
+    return identify(identity.pid) == identity
+
+
+def open_pidfd(identity: Identity) -> int | None:
+    """A handle that can only ever mean this process; None when it is no longer there."""
+    try:
+        pidfd = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return None
+    if is_alive(identity):
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
+def send_signal(pidfd: int, number: int) -> bool:
+    """True unless the process belongs to somebody else; one that is gone has had its signal."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
+
+
+def become_subreaper(*, on: bool = True) -> None:
+    """From now on orphans of our descendants become our children, and can be found and reaped."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def die_with_parent(*, on: bool) -> None:
+    """Ask the kernel to kill this process when the thread that forked it ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if on else 0)
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    libc = _libc()
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "prctl")
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def reap_children(*, keep: Iterable[int] = ()) -> int:
+    """Bury every dead child but those somebody else waits for; the number of burials."""
+    kept, buried = set(keep), 0
+    for pid, seen in process_table().items():
+        if seen.ppid == os.getpid() and seen.zombie and pid not in kept:
+            os.waitpid(pid, os.WNOHANG)
+            buried += 1
+    return buried
+
+
+def process_table() -> dict[int, Seen]:
+    """Every process that can be seen now. (Not every kernel has /proc/PID/task/TID/children.)"""
+    pairs = ((pid, look_at(pid)) for pid in _pids())
+    return {pid: seen for pid, seen in pairs if seen is not None}
+
+
+def descendants(roots: Iterable[int], table: dict[int, Seen]) -> tuple[int, ...]:
+    """All that descends from the roots, parents before children, the roots themselves left out."""
+    children: dict[int, list[int]] = {}
+    for pid, seen in table.items():
+        children.setdefault(seen.ppid, []).append(pid)
+    order: list[int] = []
+    todo = list(roots)
+    met = set(todo)
+    for pid in todo:  # grows while we walk it
+        fresh = [child for child in children.get(pid, ()) if child not in met]
+        met.update(fresh)
+        todo.extend(fresh)
+        order.extend(fresh)
+    return tuple(order)
+
+
+def holders_of(path: str) -> Search:
+    """Processes that have this very file open, whatever name it now has."""
+    try:
+        wanted = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return Search(frozenset(), frozenset())
+    name = os.path.basename(path)
+    return _search(lambda pid: _has_open(pid, name, (wanted.st_dev, wanted.st_ino)))
+
+
+def carrying_token(token: str) -> Search:
+    """Processes that were started with this attempt's token in their environment."""
+    needle = f"{TOKEN_NAME}={token}".encode()
+
+    def carries(pid: int) -> bool:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            return needle in file.readall().split(b"\0")
+
+    return _search(carries)
+
+
+def _has_open(pid: int, name: str, wanted: tuple[int, int]) -> bool:
+    folder = f"/proc/{pid}/fd"
+    for number in os.listdir(folder):
+        try:
+            # The link is read first: a stat of somebody's dead network file would hang us.
+            if name not in os.readlink(f"{folder}/{number}"):
+                continue
+            found = os.stat(f"{folder}/{number}")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if (found.st_dev, found.st_ino) == wanted:
+            return True
+    return False
+
+
+def _search(question: Callable[[int], bool]) -> Search:
+    found: set[int] = set()
+    unreadable: set[int] = set()
+    for pid in _pids():
+        try:
+            if question(pid):
+                found.add(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except PermissionError:
+            if _real_uid(pid) == os.getuid():  # others' processes are beyond us and not ours
+                unreadable.add(pid)
+    return Search(frozenset(found), frozenset(unreadable))
+
+
+def _real_uid(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            line = next(line for line in file if line.startswith("Uid:"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(line.split()[1])
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())

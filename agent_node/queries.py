@@ -1,0 +1,180 @@
+"""What a store may be asked, and how it answers; asking changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from .strict import JsonObject
+from .task import Task
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Query(Generic[Answer]):
+    """A question; the parameter is what the answer is."""
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """One agent as the store sees it."""
+
+    name: str
+    state: str
+    slots: int
+    running: int
+    last_heartbeat: str | None
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """The node in numbers, from the database and never ahead of it."""
+
+    name: str
+    incarnation: str
+    generation: int
+    state: str
+    reason: str
+    term: int
+    hub: str | None
+    fleet: str | None
+    xfer_floor: str
+    waits_for_hub: bool
+    counts: dict[str, int]
+    movable: int
+    oldest_ready_at: str | None
+    oldest_held_at: str | None
+    idle_since: str | None
+    agents: tuple[AgentFacts, ...]
+    domains: JsonObject
+    last_task: JsonObject | None
+    next_at: str | None
+    next_lease: float | None
+    drain_until: str | None
+    drain_then: str | None
+    event_seq: int
+
+
+class Facts(Query[NodeFacts]):
+    """The node in numbers."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One page of tasks without their bodies, and where the next page starts."""
+
+    tasks: tuple[Task, ...]
+    next: int | None
+
+
+@dataclass(frozen=True)
+class ListTasks(Query[Listed]):
+    """Tasks in the order they came: by states, and by a prefix or suffix of the uid."""
+
+    states: tuple[str, ...] = ()
+    limit: int = 100
+    after: int = 0
+    match: str | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One task whole, with what happened to it."""
+
+    task: Task
+    attempts: tuple[JsonObject, ...]
+    moves: tuple[JsonObject, ...]
+    events: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True)
+class ShowTask(Query["Shown | None"]):
+    """One task by its uid; a task that was moved away is shown from the copy that was kept.
+
+    None: this node never had it.
+    """
+
+    uid: str
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A transfer that is not over for this node."""
+
+    xfer: str
+    uid: str
+    epoch: int
+    side: Literal["giver", "taker"]
+    state: Literal["ESCROW", "HELD", "MOVED", "ABORTED"]
+    peer: str
+    peer_incarnation: str | None
+    age_s: float
+
+
+class Doubts(Query[tuple[Doubt, ...]]):
+    """Every HELD, and every giver's record that is not settled yet."""
+
+
+@dataclass(frozen=True)
+class Events(Query[tuple[JsonObject, ...]]):
+    """Durable, numbered events after a number."""
+
+    after_seq: int = 0
+    limit: int = 1000
+
+
+@dataclass(frozen=True)
+class Wanting:
+    """A node that might take tasks, with what it may and may not do."""
+
+    node: str
+    domains: tuple[str, ...] | None = None
+    never: tuple[str, ...] = ()
+    skills: tuple[str, ...] | None = None
+    untagged_from: int | None = None
+    hops_max: int | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Movable tasks for at least one of the nodes asked for, and why all others stay."""
+
+    tasks: tuple[Task, ...]
+    next: int | None
+    kept: dict[str, int]
+    eligible: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Candidates(Query[Chosen]):
+    """READY tasks that may move, filtered here before the limit."""
+
+    why: Literal["stolen", "routed", "drained", "moved", "retried"]
+    wanting: tuple[Wanting, ...]
+    steal_from: int | None = None
+    order: Literal["least_urgent", "most_urgent"] = "least_urgent"
+    limit: int = 100
+    after: int = 0
+
+
+@dataclass(frozen=True)
+class OpenAttempt:
+    """An attempt that the database believes to be under way."""
+
+    uid: str
+    n: int
+    agent: str
+    token: str
+    state: str
+    pid: int | None
+    start_ticks: int | None
+    boot_id: str
+    max_s: float | None
+    interruptions: int = 0
+    stopping: str | None = None
+    extra: JsonObject = field(default_factory=dict)
+
+
+class OpenAttempts(Query[tuple[OpenAttempt, ...]]):
+    """What a new daemon has to adopt, or prove dead."""

@@ -1,0 +1,141 @@
+"""Answers one line of the wire at a time; whatever comes in, one line goes back."""
+
+from __future__ import annotations
+
+import sys
+
+from . import __version__
+from .attempt_words import answer_heartbeat, answer_progress, answer_spawn
+from .clock import Clock
+from .config import NodeSettings
+from .desk import Desk, Host, Session
+from .errors import NodeError, Refused
+from .home import Home
+from .inquiries import (
+    answer_candidates,
+    answer_doubts,
+    answer_events,
+    answer_list,
+    answer_log,
+    answer_show,
+    answer_status,
+    answer_subscribe,
+)
+from .moves import Abort, Activate, Commit, Drop, Settled
+from .orders import (
+    answer_add,
+    answer_cancel,
+    answer_drain,
+    answer_pause,
+    answer_quarantine,
+    answer_release,
+    answer_resolve,
+    answer_resume,
+    answer_retry,
+    answer_set,
+)
+from .queries import Facts
+from .requests import NotARequest, Request, read_request
+from .store import Store
+from .strict import JsonObject
+from .transfers import (
+    Handler,
+    answer_bar,
+    answer_escrow,
+    answer_hello,
+    answer_hold,
+    answer_reown,
+    settling,
+)
+from .wire import Id, error_line, greeting_line, result_line, trouble_line
+
+
+def refuse_upgrade(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """New code comes by hand: no key of an operator is pinned on this node."""
+    raise Refused("not_supported", "this node takes no new code over the wire; install it by hand")
+
+
+HANDLERS: dict[str, Handler] = {
+    "hello": answer_hello,
+    "status": answer_status,
+    "list": answer_list,
+    "show": answer_show,
+    "log": answer_log,
+    "candidates": answer_candidates,
+    "add": answer_add,
+    "escrow": answer_escrow,
+    "hold": answer_hold,
+    "commit": settling(Commit),
+    "abort": settling(Abort),
+    "settled": settling(Settled),
+    "activate": settling(Activate),
+    "drop": settling(Drop),
+    "bar": answer_bar,
+    "reown": answer_reown,
+    "quarantine": answer_quarantine,
+    "doubts": answer_doubts,
+    "pause": answer_pause,
+    "resume": answer_resume,
+    "drain": answer_drain,
+    "set": answer_set,
+    "cancel": answer_cancel,
+    "retry": answer_retry,
+    "resolve": answer_resolve,
+    "release": answer_release,
+    "events": answer_events,
+    "subscribe": answer_subscribe,
+    "upgrade": refuse_upgrade,
+    "heartbeat": answer_heartbeat,
+    "progress": answer_progress,
+    "spawn": answer_spawn,
+}
+
+
+class Answers:
+    """A node's voice: the same for a hub and for the owner, with a daemon and without."""
+
+    def __init__(
+        self, store: Store, *, home: Home, settings: NodeSettings, clock: Clock, host: Host
+    ) -> None:
+        self.desk = Desk(store, home, settings, clock, host)
+
+    def greeting(self) -> bytes:
+        """The first line that a hub reads."""
+        return greeting_line(self.desk.store.read(Facts()), __version__)
+
+    def answer(self, session: Session, line: bytes) -> bytes:
+        """One line for one line, whatever is in it; `session.over` when the talk has to end."""
+        try:
+            request = read_request(line)
+        except NotARequest as error:
+            session.over = True
+            return trouble_line(None, error)
+        try:
+            return result_line(request.id, self._result(session, request))
+        except NodeError as error:
+            return trouble_line(request.id, error)
+        except Exception as error:  # noqa: BLE001 - one request ends, the node stays up
+            return _fault(request.id, request.do, error)
+
+    def _result(self, session: Session, request: Request) -> JsonObject:
+        handler = HANDLERS.get(request.do)
+        if handler is None:
+            known = ", ".join(sorted(HANDLERS))
+            raise Refused("unknown_request", f"there is no such request; there are: {known}")
+        return handler(self.desk, session, request)
+
+
+def too_long(limit: int) -> bytes:
+    """What is said, at the end of the talk, to a peer whose line has no end."""
+    return error_line(None, "bad_input", f"a line of more than {limit} bytes; the talk is over")
+
+
+def _fault(asked: Id, do: str, error: Exception) -> bytes:
+    """A fault of ours: where it happened goes to our own log, never to the peer."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    kind = type(error).__name__
+    print(f"request_failed do={do} error={kind} at={place}; the node goes on", file=sys.stderr)
+    return error_line(asked, "fault", f"{kind} while answering; a fault of this node, see its log")

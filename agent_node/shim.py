@@ -1,0 +1,211 @@
+"""Stays beside one running attempt: starts it, times it, ends it, and says how it ended."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from .clock import iso
+from .failpoints import failpoint
+from .job import (
+    HEARTBEAT,
+    NEW_FILE,
+    SHIM_JSON,
+    STDERR_LOG,
+    STDOUT_LOG,
+    TREE_LOCK,
+    VERDICT_JSON,
+    VERDICT_SCHEMA,
+    Job,
+)
+from .output import Count, HeadAndTail
+from .processes import Identity
+from .watching import Ending, Watch
+
+_PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program is born with
+# Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
+_BACK_TO_DEFAULT = [number for number in signal.valid_signals() if number not in (9, 19, 32, 33)]
+_VERDICT_PATIENCE_S = 600.0
+_VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
+
+
+class Kit(NamedTuple):
+    """What a waiting shim has made ready, so that none of it costs time once work comes."""
+
+    me: Identity
+    cgroup: str | None
+    stdout: tuple[int, int]
+    stderr: tuple[int, int]
+    wake: tuple[int, int]
+
+
+def make_kit(me: Identity, cgroup: str | None) -> Kit:
+    """Pipes whose near ends never block; everything closes by itself when a program starts."""
+    kit = Kit(me, cgroup, os.pipe(), os.pipe(), os.pipe())
+    for number in (kit.stdout[0], kit.stderr[0], *kit.wake):
+        os.set_blocking(number, False)
+    return kit
+
+
+def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]) -> None:
+    """Run this attempt from its start to its verdict; `tell` hears when it started, or None."""
+    _listen_for_signals(kit)
+    logs: list[HeadAndTail] = []
+    started = time.time()
+    try:
+        _write_new(folder, SHIM_JSON, _entry(job, kit))
+        logs += [_open_log(folder, name, job) for name in (STDOUT_LOG, STDERR_LOG)]
+        program = _start(job, folder, kit)
+    except (OSError, ValueError) as error:
+        tell(None)
+        ending = Ending.unstarted(f"could not start {job.argv[0]!r} in {job.cwd!r}: {error}")
+    else:
+        failpoint("shim.after_start")
+        tell(started)
+        ending = _watch(job, folder, kit, program, logs)
+    counts = [log.finish() for log in logs] or [Count(0, 0)] * 2
+    _deliver(folder, _verdict(job, ending, (started, time.time()), counts))
+    failpoint("shim.after_verdict")
+
+
+def _entry(job: Job, kit: Kit) -> bytes:
+    entry = {**kit.me._asdict(), "token": job.token, "cgroup": kit.cgroup}
+    return json.dumps(entry).encode()
+
+
+def _listen_for_signals(kit: Kit) -> None:
+    signal.set_wakeup_fd(kit.wake[1], warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, _heard)
+
+
+def _heard(number: int, frame: object) -> None:
+    """The byte in the wake pipe says it all; Python only needs somebody to call."""
+
+
+def _open_log(folder: int, name: str, job: Job) -> HeadAndTail:
+    return HeadAndTail(os.open(name, NEW_FILE, 0o600, dir_fd=folder), job.output_cap)
+
+
+def _start(job: Job, folder: int, kit: Kit) -> int:
+    """The program's pid. From here on `tree.lock` is free only when none of its tree holds it."""
+    failpoint("shim.before_start")
+    tree_lock = os.open(TREE_LOCK, NEW_FILE, 0o600, dir_fd=folder)
+    stdin = -1
+    try:
+        fcntl.flock(tree_lock, fcntl.LOCK_EX)
+        stdin = os.open(job.stdin, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        os.chdir(job.cwd)
+        os.environ["PATH"] = job.env.get("PATH", os.defpath)  # posix_spawnp looks by ours
+        return os.posix_spawnp(
+            job.argv[0],
+            job.argv,
+            job.env,
+            file_actions=(
+                (os.POSIX_SPAWN_DUP2, stdin, 0),
+                (os.POSIX_SPAWN_DUP2, kit.stdout[1], 1),
+                (os.POSIX_SPAWN_DUP2, kit.stderr[1], 2),
+                (os.POSIX_SPAWN_DUP2, tree_lock, _PROGRAM_TREE_LOCK),
+            ),
+            setsid=True,
+            setsigmask=(),
+            setsigdef=_BACK_TO_DEFAULT,
+        )
+    finally:
+        for number in (tree_lock, stdin, kit.stdout[1], kit.stderr[1]):
+            if number >= 0:
+                os.close(number)
+        os.chdir("/")  # a shim must not keep a disk from being unmounted
+
+
+def _watch(job: Job, folder: int, kit: Kit, program: int, logs: list[HeadAndTail]) -> Ending:
+    watch = Watch(program, kit.wake[0], lambda: _beat(folder))
+    watch.listen(kit.stdout[0], logs[0])
+    watch.listen(kit.stderr[0], logs[1])
+    return watch.until_over(max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)
+
+
+def _beat(folder: int) -> None:
+    """A missing beat alarms nobody at once, so a full disk must not end the attempt here."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        beat = os.open(HEARTBEAT, flags, 0o600, dir_fd=folder)
+        os.utime(beat)
+        os.close(beat)
+    except OSError as error:
+        os.write(2, f"agent-node shim {os.getpid()}: no heartbeat: {error}\n".encode())
+
+
+def _verdict(
+    job: Job, ending: Ending, times: tuple[float, float], counts: list[Count]
+) -> bytes:
+    started, ended = (iso(datetime.fromtimestamp(moment, UTC)) for moment in times)
+    verdict = {
+        "schema": VERDICT_SCHEMA,
+        "uid": job.uid,
+        "n": job.n,
+        "kind": ending.kind,
+        "exit_code": ending.exit_code,
+        "signal": ending.signal,
+        "started_at": None if ending.kind == "could_not_start" else started,
+        "ended_at": ended,
+        "duration_s": round(ending.took_s, 4),
+        "stdout": counts[0]._asdict(),
+        "stderr": counts[1]._asdict(),
+        "leftovers_killed": ending.leftovers_killed,
+        "survivors": ending.survivors,
+        "because": ending.because,
+    }
+    return json.dumps(verdict).encode()
+
+
+def _deliver(folder: int, verdict: bytes) -> None:
+    """Put the verdict in place whole. On a full disk it waits for room: a result is not lost so."""
+    pause, longest = _VERDICT_PAUSE_S
+    give_up = time.monotonic() + _VERDICT_PATIENCE_S
+    while True:
+        try:
+            failpoint("shim.before_verdict")
+            _replace(folder, VERDICT_JSON, verdict)
+        except OSError:
+            if time.monotonic() >= give_up:
+                raise
+            _beat(folder)
+            select.poll().poll(pause * 1000)
+            pause = min(pause * 2, longest)
+        else:
+            return
+
+
+def _replace(folder: int, name: str, content: bytes) -> None:
+    aside = f".{name}.{os.urandom(6).hex()}"
+    try:
+        _write_new(folder, aside, content)
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        _forget(folder, aside)
+        raise
+
+
+def _forget(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+
+
+def _write_new(folder: int, name: str, content: bytes) -> None:
+    descriptor = os.open(name, NEW_FILE, 0o600, dir_fd=folder)
+    try:
+        if os.write(descriptor, content) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,128 @@
+"""Builds the status report from what the database says, and from nothing else that may be newer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from .clock import iso, parse_iso
+from .config import NodeSettings
+from .queries import AgentFacts, Doubt, NodeFacts
+from .strict import JsonObject, JsonValue
+from .task import UNDERWAY, State
+from .wire import doubt_out
+
+SCHEMA = "fleet-status/1"
+HELD_BLOCKS_S = 600.0  # a copy held longer than this waits for a person, not for the next minute
+
+
+def build_report(
+    facts: NodeFacts,
+    doubts: Sequence[Doubt],
+    *,
+    settings: NodeSettings,
+    now: datetime,
+    disk_free: int,
+    dispatching: bool,
+    version: str,
+    dispatching_since: str | None = None,
+) -> JsonObject:
+    """The report at `now`. A node that does not dispatch is never idle, however empty it is.
+
+    `dispatching_since`: a node was not idle before its dispatcher ran; None leaves that open.
+    """
+    running = _running(facts)
+    idle = dispatching and is_empty(facts, doubts) and facts.state == "active"
+    since = max(filter(None, (facts.idle_since, dispatching_since)), default=None)
+    agents = _agents(facts, settings)
+    return {
+        "schema": SCHEMA,
+        "node": facts.name,
+        "incarnation": facts.incarnation,
+        "generation": facts.generation,
+        "version": version,
+        "written_at": iso(now),
+        "dispatcher": "running" if dispatching else "stopped",
+        "idle": idle,
+        "idle_since": (since or iso(now)) if idle else None,
+        "pending_count": facts.counts.get(State.READY, 0),
+        "running_count": running,
+        "slots": sum(agent.slots for agent in facts.agents),
+        "free_slots": sum(map(_free_slots, facts.agents)),
+        "state": _state(facts, running),
+        "reason": facts.reason,
+        "counts": {state: count for state, count in sorted(facts.counts.items()) if count},
+        "movable_count": facts.movable,
+        "oldest_ready_s": _age(facts.oldest_ready_at, now),
+        "doubts": [doubt_out(doubt) for doubt in doubts],
+        "agents": agents,
+        "skills": [*sorted({skill for agent in settings.agents for skill in agent.skills})],
+        "capabilities": [],
+        "last_task": facts.last_task,
+        "budget_remaining_usd": None,
+        "disk_free_bytes": disk_free,
+        "needs_you": _needs_you(facts, doubts),
+    }
+
+
+def is_empty(facts: NodeFacts, doubts: Sequence[Doubt]) -> bool:
+    """Nothing waits, runs or is on its way; a copy held for long no longer counts as on its way."""
+    busy = (State.READY, *UNDERWAY, State.ESCROW)
+    young = any(doubt.state == State.HELD and doubt.age_s < HELD_BLOCKS_S for doubt in doubts)
+    return not young and not any(facts.counts.get(state) for state in busy)
+
+
+def _running(facts: NodeFacts) -> int:
+    return sum(facts.counts.get(state, 0) for state in UNDERWAY)
+
+
+def _state(facts: NodeFacts, running: int) -> str:
+    """A draining node has drained once its last program has ended."""
+    return "drained" if facts.state == "draining" and not running else facts.state
+
+
+def _free_slots(agent: AgentFacts) -> int:
+    return max(agent.slots - agent.running, 0) if agent.state in {"active", "failing"} else 0
+
+
+def _agents(facts: NodeFacts, settings: NodeSettings) -> list[JsonValue]:
+    skills = {agent.name: agent.skills for agent in settings.agents}
+    return [
+        {
+            "name": agent.name,
+            "state": _agent_state(agent),
+            "slots": agent.slots,
+            "running": agent.running,
+            "skills": list(skills.get(agent.name, ())),
+            "last_heartbeat": agent.last_heartbeat,
+            "paused": agent.state in {"paused", "draining"},
+        }
+        for agent in facts.agents
+    ]
+
+
+def _agent_state(agent: AgentFacts) -> str:
+    if agent.state == "failing":
+        return "failing"
+    return "full" if agent.running >= agent.slots else "available"
+
+
+def _age(stamp: str | None, now: datetime) -> float | None:
+    """Seconds since then by the same wall clock, never below zero; None: there is nothing."""
+    return None if stamp is None else max((now - parse_iso(stamp)).total_seconds(), 0.0)
+
+
+def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
+    """What waits for a person, a sentence each."""
+    said: list[JsonValue] = []
+    if facts.state == "quarantined":
+        said.append(f"quarantined: {facts.reason}")
+    parked = facts.counts.get(State.PARKED, 0)
+    if parked:
+        said.append(f"{parked} parked: what became of them is not known; resolve them")
+    old = sum(doubt.state == State.HELD and doubt.age_s >= HELD_BLOCKS_S for doubt in doubts)
+    if old:
+        said.append(f"{old} held for more than {HELD_BLOCKS_S:.0f} s: their giver does not answer")
+    if facts.waits_for_hub and facts.counts.get(State.READY):
+        said.append("tasks that came from other nodes wait for the hub since this boot")
+    return said

@@ -1,0 +1,224 @@
+"""Records what an attempt does: it starts, it is alive, and it ends once."""
+
+from __future__ import annotations
+
+from ..commands import Beat, Because, Claim, Finish, Finished, Result, Started
+from ..retries import Again, judge_failure, judge_interruption
+from ..spec import values_of
+from ..strict import JsonObject
+from ..task import State
+from .claims import claim
+from .transaction import Transaction, may_change, to_json
+
+_STARTED = f"""
+UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now)
+ WHERE uid = :uid AND attempt = :n AND {may_change(State.RUNNING)}
+"""
+
+
+def start(tx: Transaction, command: Started) -> bool:
+    """CLAIMED becomes RUNNING; False when the attempt is no longer the task's own."""
+    values = {"uid": command.uid, "n": command.n, "now": tx.stamp}
+    if not tx.db.execute(_STARTED, values).rowcount:
+        return False
+    tx.moves(State.CLAIMED, State.RUNNING)
+    tx.db.execute(
+        "UPDATE attempt SET started_at = ?, pid = ?, start_ticks = ?, boot_id = ?"
+        " WHERE uid = ? AND n = ?",
+        (tx.stamp, command.pid, command.start_ticks, command.boot_id, command.uid, command.n),
+    )
+    tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING")
+    return True
+
+
+def beat(tx: Transaction, command: Beat) -> bool:
+    """The attempt is alive; False when it is no longer the task's own."""
+    row = tx.db.execute(
+        "UPDATE task SET heartbeat_at = ?, progress = coalesce(?, progress)"
+        " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+        " RETURNING agent",
+        (tx.stamp, command.progress, command.uid, command.n),
+    ).fetchone()
+    if row is None:
+        return False
+    tx.db.execute("UPDATE agent SET last_heartbeat = ? WHERE name = ?", (tx.stamp, row[0]))
+    tx.changed = True
+    return True
+
+
+def finish(tx: Transaction, command: Finish) -> Finished:
+    """Accept the attempt's end once, fenced by (uid, n); then claim for the slot it leaves."""
+    state, because = _record(tx, command)
+    following = None if command.then_claim is None else claim(tx, Claim(command.then_claim))
+    return Finished(state is not None, state, because, following)
+
+
+def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | None]:
+    row = tx.db.execute(
+        "SELECT state, agent, failures, interruptions, max_attempts, stopping, spec FROM task"
+        " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')",
+        (command.uid, command.n),
+    ).fetchone()
+    if row is None:
+        text = f"attempt {command.n} of {command.uid} is not under way here; its result is late"
+        return None, Because("late_result", text)
+    ending = _Ending(tx, command, *row)
+    new = _ENDINGS[command.result.kind](ending)
+    ending.close_attempt(counted=new.counted)
+    return new.state, None
+
+
+class _New:
+    """The state that an ending led to, and whether the attempt used up a try."""
+
+    def __init__(self, state: State, *, counted: bool = False) -> None:
+        self.state, self.counted = state, counted
+
+
+class _Ending:
+    """One attempt at its end, with the row it belongs to."""
+
+    def __init__(
+        self, tx: Transaction, command: Finish, was: str, agent: str | None,
+        failures: int, interruptions: int, max_attempts: int, stopping: str | None, spec: str,
+    ) -> None:  # fmt: skip
+        self.tx, self.command, self.result, self.was = tx, command, command.result, State(was)
+        self.agent, self.failures, self.interruptions = agent, failures, interruptions
+        self.max_attempts, self.stopping, self.spec = max_attempts, stopping, spec
+
+    def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
+        """Write the new state where the table allows it, fenced by the attempt's number."""
+        sets = "".join(f", {name} = :{name}" for name in columns)
+        done = self.tx.db.execute(
+            f"UPDATE task SET state = :new, stopping = NULL{sets}"
+            f" WHERE uid = :uid AND attempt = :n AND {may_change(new)}",
+            {"new": new.value, "uid": self.command.uid, "n": self.command.n, **columns},
+        )
+        assert done.rowcount == 1, f"{self.was} did not become {new}"
+        self.tx.moves(self.was, new)
+        self.tx.event(
+            event, self.command.uid, n=self.command.n, was=self.was, state=new, by=self.agent,
+            because=because, data=_told(self.result) if event in _TELLING else None,
+        )  # fmt: skip
+        self.was = new
+
+    def close_attempt(self, *, counted: bool) -> None:
+        """The attempt's own row, closed once."""
+        result = self.result
+        self.tx.db.execute(
+            "UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?, message = ?,"
+            " exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ? WHERE uid = ? AND n = ?",
+            (
+                self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
+                result.exit_code, result.duration_s, result.cost_usd,
+                None if result.tokens is None else to_json(result.tokens),
+                self.command.uid, self.command.n,
+            ),
+        )  # fmt: skip
+        streak = "streak + 1" if counted else "0"
+        if result.kind in ("completed", "failed"):
+            self.tx.db.execute(
+                f"UPDATE agent SET streak = {streak} WHERE name = ? AND streak <> {streak}",
+                (self.agent,),
+            )
+
+
+_TELLING = ("task_completed", "task_failed")
+
+
+def _told(result: Result) -> JsonObject:
+    """What an event says of a result: everything that the hub may want to pass on."""
+    told: JsonObject = {
+        "kind": result.kind,
+        "error_kind": result.error_kind,
+        "message": result.message,
+        "output": result.output,
+        "artifacts": result.artifacts,
+        "cost_usd": result.cost_usd,
+        "tokens": result.tokens,
+        "duration_s": result.duration_s,
+        "exit_code": result.exit_code,
+    }
+    return {name: value for name, value in told.items() if value not in (None, [])}
+
+
+def _completed(ending: _Ending) -> _New:
+    result = ending.result
+    ending.change(
+        State.COMPLETED, "task_completed", None,
+        completed_at=ending.tx.stamp,
+        output=None if result.output is None else to_json(result.output),
+        artifacts=to_json(result.artifacts), cost_usd=result.cost_usd,
+        tokens=None if result.tokens is None else to_json(result.tokens), failure_reason=None,
+    )  # fmt: skip
+    return _New(State.COMPLETED)
+
+
+def _failed(ending: _Ending) -> _New:
+    if ending.stopping is not None:
+        return _cancelled(ending)
+    tx, result = ending.tx, ending.result
+    kind = result.error_kind or "crash"
+    reason = f"{kind}: {result.message}" if result.message else kind
+    ending.change(State.FAILED, "task_failed", reason, failure_reason=reason[:4096])
+    policy = values_of(ending.spec).get("retry", {})
+    verdict = judge_failure(
+        failures=ending.failures, max_attempts=ending.max_attempts,
+        policy=policy if isinstance(policy, dict) else {}, kind=kind,
+        retry_at=result.retry_at, now=tx.now, chance=tx.rng.random(),
+    )  # fmt: skip
+    if isinstance(verdict, Again):
+        failures = ending.failures + int(verdict.counted)
+        ending.change(
+            State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at, failures=failures
+        )
+        return _New(State.RETRYING, counted=verdict.counted)
+    ending.change(
+        State.DEAD_LETTERED, "task_dead_lettered", verdict.because,
+        completed_at=tx.stamp, failures=ending.failures + 1,
+    )  # fmt: skip
+    return _New(State.DEAD_LETTERED, counted=True)
+
+
+def _interrupted(ending: _Ending) -> _New:
+    if ending.stopping is not None and ending.stopping != "requeue":
+        return _cancelled(ending)
+    why = ending.result.message or "interrupted"
+    counts = ending.interruptions + int(ending.stopping is None)
+    policy = values_of(ending.spec).get("on_interrupt", "retry")
+    if ending.stopping is None:
+        park = judge_interruption(
+            interruptions=ending.interruptions, on_interrupt=str(policy), why=why
+        )
+        if park is not None:
+            ending.change(
+                State.PARKED, "task_parked", park.because,
+                interruptions=counts, failure_reason=park.because[:4096],
+            )  # fmt: skip
+            return _New(State.PARKED)
+    ending.change(
+        State.READY, "task_interrupted", why,
+        interruptions=counts, agent=None, ready_at=ending.tx.stamp,
+    )  # fmt: skip
+    return _New(State.READY)
+
+
+def _unproved(ending: _Ending) -> _New:
+    why = f"not proven dead: {ending.result.message or 'no evidence'}"
+    ending.change(State.PARKED, "task_parked", why, failure_reason=why[:4096])
+    return _New(State.PARKED)
+
+
+def _cancelled(ending: _Ending) -> _New:
+    why = ending.stopping or ending.result.message or "cancelled"
+    ending.change(State.CANCELLED, "task_cancelled", why, completed_at=ending.tx.stamp)
+    return _New(State.CANCELLED)
+
+
+_ENDINGS = {
+    "completed": _completed,
+    "failed": _failed,
+    "interrupted": _interrupted,
+    "unproved": _unproved,
+    "cancelled": _cancelled,
+}

@@ -1,0 +1,126 @@
+"""Gives a waiting task to an agent: one statement that takes it, or the reason why not."""
+
+from __future__ import annotations
+
+from ..commands import AgentRow, Because, Claim, Claimed, NothingToClaim, SetAgents
+from ..spec import hash_of
+from ..task import State
+from .rows import WHOLE, attempts_of, task_of
+from .transaction import LINK_AGENTS, Transaction, may_change
+
+# One statement takes the task: the node and the agent must be active, the task's needs must be
+# among the agent's powers, and what was moved in waits until this boot has heard from the hub.
+_TAKE = f"""
+UPDATE task
+   SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
+       heartbeat_at = :now, stopping = NULL, wake_at = NULL
+ WHERE {may_change(State.CLAIMED)} AND seq = (
+   SELECT t.seq
+     FROM agent a
+     JOIN node ON node.state = 'active'
+     JOIN agent_can c ON c.agent = a.name
+     JOIN (SELECT 0 AS moved_in UNION ALL SELECT 1) g
+       ON g.moved_in = 0 OR node.term = 0 OR node.hello_boot = :boot
+     JOIN task t ON t.seq = (
+       SELECT r.seq FROM task r
+        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.moved_in = g.moved_in
+        ORDER BY r.rank, r.seq LIMIT 1)
+    WHERE a.name = :agent AND a.state = 'active'
+      AND a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
+                        AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING'))
+    ORDER BY t.rank, t.seq LIMIT 1)
+RETURNING {WHOLE}, sha256, attempt
+"""
+_NUMBER = """
+INSERT INTO attempt (uid, n, node, incarnation, agent, token, boot_id, claimed_at)
+SELECT ?, ?, name, incarnation, ?, ?, ?, ? FROM node
+"""
+
+
+def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
+    """The most urgent task that this agent may run, now its own; or why there is none."""
+    boot = tx.clock.boot_id()
+    values = {"agent": command.agent, "now": tx.stamp, "boot": boot}
+    while row := tx.db.execute(_TAKE, values).fetchone():
+        *whole, sha256, n = row
+        tx.moves(State.READY, State.CLAIMED)
+        if hash_of(whole[-1]) != sha256:
+            _set_aside(tx, int(whole[0]))
+            continue
+        task = task_of(whole, attempts_of(tx.db, _uid(tx, whole[0])) if n > 1 else None)
+        token = f"{tx.rng.getrandbits(128):032x}"
+        tx.db.execute(_NUMBER, (task.uid, n, command.agent, token, boot, tx.stamp))
+        tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent)
+        return Claimed(task, n, token)
+    return NothingToClaim(_why_nothing(tx, command.agent, boot))
+
+
+def _uid(tx: Transaction, seq: object) -> str:
+    (uid,) = tx.db.execute("SELECT uid FROM task WHERE seq = ?", (seq,)).fetchone()
+    return str(uid)
+
+
+def _set_aside(tx: Transaction, seq: int) -> None:
+    """Bytes that changed on the disk are not run: a person has to look at the task."""
+    (uid,) = tx.db.execute(
+        f"UPDATE task SET state = 'PARKED', agent = NULL, attempt = attempt - 1,"
+        f" failure_reason = :why WHERE seq = :seq AND {may_change(State.PARKED, State.CLAIMED)}"
+        " RETURNING uid",
+        {"seq": seq, "why": "hash_mismatch: its stored text is not what was added"},
+    ).fetchone()
+    tx.moves(State.CLAIMED, State.PARKED)
+    tx.event("task_parked", uid, was="READY", state="PARKED", because="hash_mismatch")
+
+
+def _why_nothing(tx: Transaction, agent: str, boot: str) -> Because:
+    node = tx.node
+    if node.state != "active":
+        said = f" ({node.reason})" if node.reason else ""
+        return Because(node.state, f"{node.name} is {node.state}{said}")
+    row = tx.db.execute("SELECT state, slots FROM agent WHERE name = ?", (agent,)).fetchone()
+    if row is None:
+        return Because("no_such_agent", f"{node.name} has no agent named {agent}")
+    if row[0] != "active":
+        return Because(row[0], f"agent {agent} is {row[0]}")
+    if _running(tx, agent) >= row[1]:
+        return Because("full", f"agent {agent} runs as many as it has slots: {row[1]}")
+    ready = tx.count(State.READY)
+    if not ready:
+        return Because("nothing_ready", "nothing is READY")
+    if node.term and node.hello_boot != boot:
+        return Because("waits_for_hub", f"{ready} READY, moved in and waiting for the hub's hello")
+    return Because("needs_unmet", f"{ready} READY, all of them need what {agent} cannot do")
+
+
+def _running(tx: Transaction, agent: str) -> int:
+    query = (
+        "SELECT count(*) FROM task WHERE agent = ?"
+        " AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+    )
+    (number,) = tx.db.execute(query, (agent,)).fetchone()
+    return int(number)
+
+
+def set_agents(tx: Transaction, command: SetAgents) -> None:
+    """Exactly these agents may claim; one that stays keeps its state."""
+    kept = [agent.name for agent in command.agents]
+    marks = ", ".join("?" * len(kept))
+    tx.db.execute(f"DELETE FROM agent WHERE name NOT IN ({marks})", kept)
+    tx.db.execute("DELETE FROM agent_power")
+    tx.db.execute("DELETE FROM agent_can")
+    for agent in command.agents:
+        _set_agent(tx, agent)
+    tx.db.execute(LINK_AGENTS)
+    tx.changed = True
+
+
+def _set_agent(tx: Transaction, agent: AgentRow) -> None:
+    tx.db.execute(
+        "INSERT INTO agent (name, slots) VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET slots = excluded.slots",
+        (agent.name, agent.slots),
+    )
+    tx.db.executemany(
+        "INSERT OR IGNORE INTO agent_power (agent, word) VALUES (?, ?)",
+        [(agent.name, word) for word in agent.powers],
+    )

@@ -1,0 +1,142 @@
+"""Opens the one connection that ever writes, checks it, and brings its tables up to date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from ..errors import DiskTrouble, StoreCorrupt, StoreNewer, StoreUnusable
+from ..failpoints import failpoint
+from .schema import STEPS, VERSION, statements
+
+JOURNALS = ("wal", "truncate")
+# name, what is set, what must be read back; a switch that fails is silent in SQLite.
+_PRAGMAS = (
+    ("synchronous", "FULL", 2),
+    ("busy_timeout", "5000", 5000),
+    ("foreign_keys", "ON", 1),
+    ("trusted_schema", "OFF", 0),
+    ("cell_size_check", "ON", 1),
+    ("mmap_size", "0", 0),
+    ("wal_autocheckpoint", "1000", 1000),
+    ("cache_size", "-4000", -4000),
+)
+
+
+def open_database(path: Path, *, journal: str) -> sqlite3.Connection:
+    """A checked connection with the tables of this version; the caller holds the home's lock."""
+    fresh = not path.exists()
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    with translated(path):
+        db = sqlite3.connect(path, isolation_level=None, cached_statements=256)
+        try:
+            _configure(db, path, journal)
+            _migrate(db, path, fresh=fresh)
+            _check_schema(db, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _configure(db: sqlite3.Connection, path: Path, journal: str) -> None:
+    for name, value, expected in _PRAGMAS:
+        db.execute(f"PRAGMA {name} = {value}")
+        row = db.execute(f"PRAGMA {name}").fetchone()
+        if row is not None and row[0] != expected:
+            raise StoreUnusable(f"{path}: PRAGMA {name} is {row[0]}, not {expected}")
+    (mode,) = db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+    if mode != journal:
+        raise StoreUnusable(f"{path}: journal_mode stays {mode} instead of {journal}")
+
+
+def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise StoreNewer(
+            f"{path} has tables of version {version}, this agent-node knows {VERSION};"
+            " use the newer agent-node again, or put back a backup from before the upgrade"
+        )
+    if version < VERSION and not fresh and version > 0:
+        _back_up(db, path, version)
+    for number in range(version + 1, VERSION + 1):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements(STEPS[number - 1]):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+            failpoint("migrate.before_commit")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+
+def _back_up(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """A whole copy before the first step that changes it, named by its version; never replaced."""
+    folder = path.parent / "backups"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = folder / f"queue-v{version}.db"
+    if target.exists():
+        return
+    unfinished = folder / f".queue-v{version}.db.{os.getpid()}"
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
+    copy = sqlite3.connect(unfinished)
+    try:
+        db.backup(copy)
+    finally:
+        copy.close()
+    with open(unfinished, "rb") as file:
+        os.fsync(file.fileno())
+    unfinished.rename(target)
+
+
+def _check_schema(db: sqlite3.Connection, path: Path) -> None:
+    """We have no triggers and no views: one that is there came from somebody else."""
+    query = "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+    for kind, name in db.execute(query):
+        raise StoreUnusable(f"{path} holds a {kind} named {name!r} that is not ours; drop it first")
+
+
+def check_whole(db: sqlite3.Connection, path: Path) -> None:
+    """Read the whole file once; a damaged one is refused as it lies."""
+    with translated(path):
+        (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if said != "ok":
+        raise _corrupt(path, said)
+
+
+def _corrupt(path: Path, why: object) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"{path} is damaged: {why}. Nothing was changed. Copy the file and its -wal away, then put"
+        f" back a good copy (backups in {path.parent / 'backups'}) or try: sqlite3 {path.name}"
+        " .recover; the node quarantines an older copy by itself until you release its tasks"
+    )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours: damaged, or the disk said no."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        _translate(error, path)
+
+
+def _translate(error: sqlite3.Error, path: Path) -> NoReturn:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        raise _corrupt(path, error) from error
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        raise DiskTrouble(
+            f"{path}: {error} ({name}): the change did not happen; free some space or see dmesg"
+        ) from error
+    if name.startswith("SQLITE_BUSY"):
+        raise DiskTrouble(
+            f"{path} is locked by another program that writes to it; end that program: {error}"
+        ) from error
+    raise error

@@ -1,0 +1,199 @@
+"""Answers questions about the queue; asking changes nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+
+from ..queries import (
+    AgentFacts,
+    Doubt,
+    Doubts,
+    Events,
+    Facts,
+    Listed,
+    ListTasks,
+    NodeFacts,
+    OpenAttempt,
+    OpenAttempts,
+    Shown,
+    ShowTask,
+)
+from ..strict import JsonObject, JsonValue
+from ..task import State
+from .reowning import kept_task
+from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of
+from .transaction import Transaction
+from .waking import next_at, next_lease
+
+FAILING_STREAK = 5
+
+
+def facts(tx: Transaction, query: Facts) -> NodeFacts:
+    """The node in numbers; the counts are kept, the rest is read from indexes."""
+    node = tx.node
+    return NodeFacts(
+        name=node.name, incarnation=node.incarnation, generation=node.generation,
+        state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
+        xfer_floor=node.xfer_floor,
+        waits_for_hub=bool(node.term) and node.hello_boot != tx.clock.boot_id() and _moved_in(tx),
+        counts={state: number for state in State if (number := tx.count(state))},
+        movable=tx.count(State.READY) - _one(tx, _PINNED),
+        oldest_ready_at=_text(tx, "SELECT min(ready_at) FROM task WHERE state = 'READY'"),
+        oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
+        idle_since=tx.live.idle_since, agents=_agents(tx.db), domains=json.loads(node.domains),
+        last_task=_last_task(tx.db), next_at=next_at(tx), next_lease=next_lease(tx),
+        drain_until=node.drain_until, drain_then=node.drain_then,
+        event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
+    )  # fmt: skip
+
+
+_PINNED = "SELECT count(*) FROM task WHERE state = 'READY' AND pinned = 1"
+_OLDEST_HELD = "SELECT min(at) FROM transfer WHERE outcome = 'held' AND settled_at IS NULL"
+
+
+def _moved_in(tx: Transaction) -> bool:
+    query = (
+        "SELECT EXISTS (SELECT 1 FROM need_set s JOIN task t ON t.need_set = s.id"
+        " AND t.moved_in = 1 AND t.state = 'READY')"
+    )
+    return bool(_one(tx, query))
+
+
+def _one(tx: Transaction, query: str) -> int:
+    (value,) = tx.db.execute(query).fetchone()
+    return int(value)
+
+
+def _text(tx: Transaction, query: str) -> str | None:
+    (value,) = tx.db.execute(query).fetchone()
+    return None if value is None else str(value)
+
+
+def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
+    running = Counter(
+        agent
+        for (agent,) in db.execute(
+            "SELECT agent FROM task WHERE state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+        )
+    )
+    rows = db.execute("SELECT name, state, slots, streak, last_heartbeat FROM agent ORDER BY name")
+    return tuple(
+        AgentFacts(
+            name=name,
+            state="failing" if state == "active" and streak >= FAILING_STREAK else state,
+            slots=slots,
+            running=running[name],
+            last_heartbeat=beat,
+        )
+        for name, state, slots, streak, beat in rows
+    )
+
+
+def _last_task(db: sqlite3.Connection) -> JsonObject | None:
+    names = ("uid", "n", "agent", "outcome", "ended_at", "duration_s")
+    row = db.execute(
+        f"SELECT {', '.join(names)} FROM attempt WHERE ended_at IS NOT NULL"
+        " ORDER BY rowid DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else dict(zip(names, row, strict=True))
+
+
+def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
+    """One page without bodies, by seq."""
+    where, values = ["seq > ?"], [query.after]
+    rest: list[object] = []
+    if query.states:
+        where.append(f"state IN ({', '.join('?' * len(query.states))})")
+        rest += query.states
+    if query.match is not None:
+        where.append("(uid GLOB ? OR uid GLOB ?)")
+        rest += [f"{query.match}*", f"*{query.match}"]
+    rows = tx.db.execute(
+        f"SELECT {WITHOUT_BODY} FROM task WHERE {' AND '.join(where)} ORDER BY seq LIMIT ?",
+        (*values, *rest, query.limit + 1),
+    ).fetchall()
+    tasks = tuple(task_of(row) for row in rows[: query.limit])
+    return Listed(tasks, tasks[-1].seq if len(rows) > query.limit else None)
+
+
+def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
+    """The task with its attempts, moves and events; from the kept copy when it moved away."""
+    uid = query.uid
+    attempts = attempts_of(tx.db, uid)
+    row = tx.db.execute(f"SELECT {WHOLE} FROM task WHERE uid = ?", (uid,)).fetchone()
+    if row is not None:
+        task = task_of(row, attempts)
+    elif tx.db.execute(
+        "SELECT 1 FROM tombstone WHERE uid = ? AND spec IS NOT NULL", (uid,)
+    ).fetchone():
+        from dataclasses import replace
+
+        task = replace(kept_task(tx, uid), state=State.MOVED)
+    else:
+        return None
+    moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
+    events = _dicts(tx.db, "SELECT * FROM event WHERE uid = ? ORDER BY seq", (uid,))
+    return Shown(task, tuple(one for one in attempts if isinstance(one, dict)), moves, events)
+
+
+def _dicts(db: sqlite3.Connection, query: str, values: tuple[object, ...]) -> tuple[JsonObject, ...]:
+    cursor = db.execute(query, values)
+    names = [column[0] for column in cursor.description]
+    return tuple(_dict(names, row) for row in cursor)
+
+
+def _dict(names: list[str], row: tuple[JsonValue, ...]) -> JsonObject:
+    said: JsonObject = {
+        name: value for name, value in zip(names, row, strict=True) if value is not None
+    }
+    if isinstance(said.get("data"), str):
+        said["data"] = json.loads(str(said["data"]))
+    return said
+
+
+def events(tx: Transaction, query: Events) -> tuple[JsonObject, ...]:
+    """Numbered events after a number, oldest first."""
+    return _dicts(
+        tx.db,
+        "SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?",
+        (query.after_seq, query.limit),
+    )
+
+
+_DOUBTS = """
+SELECT x.xfer, x.uid, x.epoch, x.side, x.outcome, x.peer, x.peer_incarnation,
+       max(0.0, (julianday(?) - julianday(x.at)) * 86400.0)
+  FROM transfer x
+ WHERE x.settled_at IS NULL
+   AND ((x.side = 'giver' AND x.outcome IN ('escrowed', 'committed', 'aborted'))
+     OR (x.side = 'taker' AND x.outcome = 'held'))
+ ORDER BY x.xfer
+"""
+_DOUBT_STATES = {"escrowed": "ESCROW", "committed": "MOVED", "aborted": "ABORTED", "held": "HELD"}
+
+
+def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
+    """Every HELD, and every giver's record not yet settled."""
+    return tuple(
+        Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))  # type: ignore[arg-type]
+        for xfer, uid, epoch, side, outcome, peer, incarnation, age in tx.db.execute(
+            _DOUBTS, (tx.stamp,)
+        )
+    )
+
+
+_OPEN = """
+SELECT a.uid, a.n, a.agent, a.token, t.state, a.pid, a.start_ticks, a.boot_id, t.max_s,
+       t.interruptions, t.stopping
+  FROM attempt a JOIN task t ON t.uid = a.uid AND t.attempt = a.n
+   AND t.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')
+ WHERE a.ended_at IS NULL AND a.token IS NOT NULL AND a.incarnation = (SELECT incarnation FROM node)
+ ORDER BY a.claimed_at
+"""
+
+
+def open_attempts(tx: Transaction, query: OpenAttempts) -> tuple[OpenAttempt, ...]:
+    """The attempts that the database believes to be under way on this node."""
+    return tuple(OpenAttempt(*row) for row in tx.db.execute(_OPEN))

@@ -1,0 +1,301 @@
+"""Takes ownership back: bar, re-own, quarantine, release, and the hub's hello."""
+
+from __future__ import annotations
+
+import json
+
+from ..clock import iso
+from ..commands import Because
+from ..errors import Refused
+from ..moves import Bar, Fenced, Hello, Quarantine, Release, Reown, Reowned, Target
+from ..spec import values_of
+from ..task import State, Task, built_task
+from ..ulid import new_ulid
+from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .taking import let_go
+from .transaction import Transaction, check_sender, may_change
+from .transfers import find_record
+
+_FLAGGED = "quarantined = 1 AND state IN ('READY', 'PARKED')"
+
+
+def bar(tx: Transaction, command: Bar) -> tuple[Reowned, ...]:
+    """Record that each uid lives elsewhere from S on; refuse where it may live, or run, here."""
+    _check(tx, command)
+    return tuple(_bar_one(tx, command, target) for target in command.targets)
+
+
+def _check(tx: Transaction, command: Bar | Reown) -> None:
+    sender = command.sender
+    check_sender(tx, incarnation=sender.incarnation, term=sender.term)
+    for fenced in command.fenced:
+        _check_not_later(tx, fenced)
+    tx.generation_due = True
+
+
+def _check_not_later(tx: Transaction, fenced: Fenced) -> None:
+    (latest,) = tx.db.execute(
+        "SELECT max(peer_incarnation) FROM transfer WHERE peer = ?", (fenced.node,)
+    ).fetchone()
+    if latest is not None and latest > fenced.incarnation:
+        text = f"{fenced.node} was seen here as {latest}, which is later than {fenced.incarnation}"
+        raise Refused("later_incarnation", text, "later_incarnation")
+
+
+def _bar_one(tx: Transaction, command: Bar, target: Target) -> Reowned:
+    known = _known_epoch(tx, target.uid)
+    row = _row(tx, target.uid)
+    if known == target.epoch and row is None:
+        return Reowned(target.uid, "barred")
+    because = (
+        _epoch_known(target, known)
+        or _row_stands(tx, command.fenced, row, target)
+        or _attempts_stand(tx, target.uid, command.evidence.get(target.uid, ()))
+    )
+    if because is not None:
+        return Reowned(target.uid, "refused", because)
+    if row is not None:
+        _give_way(tx, row, target, by=command.sender.by)
+    tx.db.execute(
+        "INSERT INTO tombstone (uid, epoch, at) VALUES (?, ?, ?)"
+        " ON CONFLICT (uid) DO UPDATE SET epoch = excluded.epoch",
+        (target.uid, target.epoch, tx.stamp),
+    )
+    tx.event("task_barred", target.uid, by=command.sender.by, because=f"epoch {target.epoch}")
+    return Reowned(target.uid, "barred")
+
+
+_Row = tuple[str, int, int, str | None]
+
+
+def _row(tx: Transaction, uid: str) -> _Row | None:
+    row: _Row | None = tx.db.execute(
+        "SELECT state, epoch, quarantined, xfer FROM task WHERE uid = ?", (uid,)
+    ).fetchone()
+    return row
+
+
+def _known_epoch(tx: Transaction, uid: str) -> int:
+    (epoch,) = tx.db.execute(
+        "SELECT max(epoch) FROM (SELECT epoch FROM task WHERE uid = :uid UNION ALL"
+        " SELECT epoch FROM tombstone WHERE uid = :uid)",
+        {"uid": uid},
+    ).fetchone()
+    return int(epoch or 0)
+
+
+def _epoch_known(target: Target, known: int) -> Because | None:
+    if known < target.epoch:
+        return None
+    return Because("newer_known", f"{target.uid} is known here at epoch {known}")
+
+
+def _row_stands(
+    tx: Transaction, fenced: tuple[Fenced, ...], row: _Row | None, target: Target
+) -> Because | None:
+    if row is None or _is_quarantined(row) or _giver_is_gone(tx, row, fenced):
+        return None
+    return Because("has_row", f"{target.uid} is {row[0]} here at epoch {row[1]}")
+
+
+def _is_quarantined(row: _Row) -> bool:
+    return bool(row[2]) and row[0] in (State.READY, State.PARKED)
+
+
+def _giver_is_gone(tx: Transaction, row: _Row, fenced: tuple[Fenced, ...]) -> bool:
+    record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
+    if record is None or record.peer_incarnation is None:
+        return False
+    return Fenced(record.peer, record.peer_incarnation) in fenced
+
+
+def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Because | None:
+    ended = {
+        n
+        for (n,) in tx.db.execute(
+            "SELECT n FROM attempt WHERE uid = ? AND ended_at IS NOT NULL", (uid,)
+        )
+    }
+    strangers = sorted(set(on_disk) - ended)
+    if not strangers:
+        return None
+    return Because("has_attempts", f"attempt {strangers[0]} of {uid} lies on this disk, its end unknown")
+
+
+def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
+    because = Because("barred", f"the task is owned elsewhere from epoch {target.epoch} on")
+    record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
+    if record is not None:
+        let_go(tx, record, because, by=by)
+        return
+    tx.db.execute(f"DELETE FROM task WHERE uid = ? AND {_FLAGGED}", (target.uid,))
+    tx.moves(row[0], None)
+
+
+def reown(tx: Transaction, command: Reown) -> tuple[Reowned, ...]:
+    """Make each task READY here at S, where this node is the one that may."""
+    _check(tx, command)
+    return tuple(_reown_one(tx, command, target) for target in command.targets)
+
+
+def _reown_one(tx: Transaction, command: Reown, target: Target) -> Reowned:
+    row, known = _row(tx, target.uid), _known_epoch(tx, target.uid)
+    if row is not None and row[1] == target.epoch and not row[2]:
+        return Reowned(target.uid, "reowned")
+    because = _epoch_known(target, known) or _attempt_lives(tx, command, target)
+    if because is None:
+        because = (
+            _kept_stands(tx, command, target)
+            if row is None
+            else _may_not_take(tx, command, row, target)
+        )
+    if because is not None:
+        return Reowned(target.uid, "refused", because)
+    _make_ready(tx, row, target)
+    tx.event("task_reowned", target.uid, was=row[0] if row else "MOVED", state="READY",
+             by=command.sender.by, because=f"epoch {target.epoch}")  # fmt: skip
+    return Reowned(target.uid, "reowned")
+
+
+def _attempt_lives(tx: Transaction, command: Reown, target: Target) -> Because | None:
+    """An attempt without a known end must be fenced off with its node, or proven dead here."""
+    if target.uid in command.living:
+        return Because("attempt_lives", f"an attempt of {target.uid} is not proven dead here")
+    known: set[int] = set()
+    rows = tx.db.execute(
+        "SELECT n, node, incarnation, ended_at, outcome FROM attempt WHERE uid = ?", (target.uid,)
+    )
+    for n, node, incarnation, ended_at, outcome in rows:
+        known.add(n)
+        if ended_at is not None and outcome != "unproved":
+            continue
+        if node != tx.node.name and not command.alone and Fenced(node, incarnation) not in command.fenced:
+            text = f"attempt {n} of {target.uid} ran on {node} and its end is not known"
+            return Because("attempt_not_fenced", text)
+    strangers = sorted(set(command.evidence.get(target.uid, ())) - known)
+    if strangers and not command.alone:
+        text = f"attempt {strangers[0]} of {target.uid} lies on this disk, unknown to the database"
+        return Because("has_attempts", text)
+    return None
+
+
+def _may_not_take(tx: Transaction, command: Reown, row: _Row, target: Target) -> Because | None:
+    parked_alone = command.alone and row[0] in (State.PARKED, State.HELD)
+    if _is_quarantined(row) or _giver_is_gone(tx, row, command.fenced) or parked_alone:
+        return None
+    return Because("has_row", f"{target.uid} is {row[0]} here at epoch {row[1]}")
+
+
+def _kept_stands(tx: Transaction, command: Reown, target: Target) -> Because | None:
+    found = tx.db.execute(
+        "SELECT peer, peer_incarnation, life FROM tombstone WHERE uid = ?", (target.uid,)
+    ).fetchone()
+    if found is None or found[2] is None:
+        return Because("unknown_task", f"{tx.node.name} has neither {target.uid} nor a copy of it")
+    if command.alone or Fenced(found[0], found[1]) in command.fenced:
+        return None
+    return Because("not_fenced", f"{target.uid} moved to {found[0]}, which is not fenced")
+
+
+def _make_ready(tx: Transaction, row: _Row | None, target: Target) -> None:
+    if row is None:
+        task = kept_task(tx, target.uid)
+        values = travelled_row(tx, task, state=State.READY, xfer=None)
+        tx.db.execute(INSERT_TRAVELLED, values)
+        keep_attempts(tx, task)
+        _close_move(tx, target.uid)
+    else:
+        if row[0] == State.HELD and row[3]:
+            tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
+        assert row[0] == State.READY or may_change(State.READY, State(row[0]))
+    tx.db.execute(
+        "UPDATE task SET state = 'READY', epoch = ?, quarantined = 0, xfer = NULL, agent = NULL,"
+        " moved_in = 0, stopping = NULL, ready_at = ? WHERE uid = ?",
+        (target.epoch, tx.stamp, target.uid),
+    )
+    tx.moves(row[0] if row else None, State.READY)
+    tx.db.execute("DELETE FROM tombstone WHERE uid = ? AND xfer IS NULL", (target.uid,))
+
+
+def _close_move(tx: Transaction, uid: str) -> None:
+    """What had been given away is back: nobody has to settle that move any more."""
+    values = {"uid": uid, "now": tx.stamp}
+    tx.db.execute(
+        "UPDATE transfer SET settled_at = coalesce(settled_at, :now) WHERE xfer ="
+        " (SELECT xfer FROM tombstone WHERE uid = :uid)",
+        values,
+    )
+    tx.db.execute(
+        "UPDATE tombstone SET ended = 'reowned', settled_at = coalesce(settled_at, :now)"
+        " WHERE uid = :uid",
+        values,
+    )
+
+
+def kept_task(tx: Transaction, uid: str) -> Task:
+    """The whole task as it was when it was given away."""
+    life, spec = tx.db.execute(
+        "SELECT life, spec FROM tombstone WHERE uid = ?", (uid,)
+    ).fetchone()
+    return built_task({**values_of(spec), **json.loads(life)})
+
+
+def quarantine(tx: Transaction, command: Quarantine) -> None:
+    """Nothing runs and nothing changes here any more, under a new incarnation."""
+    check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
+    enter_quarantine(tx, command.reason, by=command.sender.by)
+
+
+def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
+    """The same from within: a restored database, or a hub that says this node was fenced."""
+    if tx.node.state == "quarantined":
+        return
+    stopped = "('HELD', 'ESCROW', 'CLAIMED', 'RUNNING', 'VALIDATING')"
+    for uid, was in tx.db.execute(f"SELECT uid, state FROM task WHERE state IN {stopped}").fetchall():
+        tx.db.execute(
+            f"UPDATE task SET state = 'PARKED', failure_reason = ? WHERE uid = ?"
+            f" AND {may_change(State.PARKED)}",
+            (f"quarantine: {reason}"[:4096], uid),
+        )
+        tx.moves(was, State.PARKED)
+        tx.event("task_parked", uid, was=was, state="PARKED", by=by, because="quarantine")
+    ended = "('COMPLETED', 'FAILED', 'DEAD_LETTERED', 'CANCELLED')"
+    tx.db.execute(f"UPDATE task SET quarantined = 1, wake_at = NULL WHERE state NOT IN {ended}")
+    tx.db.execute(
+        "UPDATE transfer SET outcome = 'quarantined' WHERE outcome IN ('escrowed', 'held')"
+    )
+    incarnation = new_ulid(int(tx.now.timestamp() * 1000), tx.rng.randbytes(10))
+    tx.set_node(state="quarantined", reason=reason, state_by=by, incarnation=incarnation)
+    tx.event("node_quarantined", state="quarantined", by=by, because=reason)
+    tx.generation_due = True
+
+
+def release(tx: Transaction, command: Release) -> None:
+    """The quarantine ends; refused while a task of it waits for somebody's decision."""
+    if tx.node.state != "quarantined":
+        return
+    (left,) = tx.db.execute("SELECT count(*) FROM task WHERE quarantined = 1").fetchone()
+    if left:
+        text = f"{left} tasks still wait to be released or resolved; see: agent-node list"
+        raise Refused("unreleased", text, "unreleased")
+    tx.set_node(state="active", reason=command.reason, state_by=command.sender.by)
+    tx.event("node_released", state="active", by=command.sender.by, because=command.reason)
+
+
+def hello(tx: Transaction, command: Hello) -> None:
+    """Remember the hub and its term; a fenced node is quarantined by the same word."""
+    node = tx.node
+    if command.term < node.term:
+        text = f"{node.name} has seen term {node.term} of hub {node.hub}; this is {command.term}"
+        raise Refused("old_term", text, "old_term")
+    if command.fenced:
+        enter_quarantine(tx, f"fenced, says hub {command.hub}", by=f"fleet:{command.hub}")
+        return
+    domains = node.domains
+    if command.domains is not None:
+        domains = json.dumps(command.domains, sort_keys=True)
+    said = (command.term, command.hub, command.fleet, command.boot_id, domains)
+    if said != (node.term, node.hub, node.fleet, node.hello_boot, node.domains):
+        tx.set_node(term=command.term, hub=command.hub, fleet=command.fleet,
+                    hello_boot=command.boot_id, domains=domains)  # fmt: skip
+        tx.event("hub_seen", by=f"fleet:{command.hub}", because=f"term {command.term} at {iso(tx.now)}")

@@ -1,0 +1,153 @@
+"""Turns rows of the task table into tasks, and tasks into rows."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from ..spec import hash_of, spec_of, values_of
+from ..strict import JsonObject, JsonValue
+from ..task import State, Task, built_task
+from .transaction import Transaction, to_json
+
+_PLAIN = (
+    "seq", "epoch", "state", "priority", "priority_100", "domain", "source", "not_before",
+    "deadline", "expected_s", "max_s", "max_attempts", "boost_per_minute", "heat", "hops",
+    "stolen_from", "failures", "interruptions", "ready_at", "started_at", "completed_at",
+    "progress", "failure_reason", "cost_usd",
+)  # fmt: skip
+_LISTS = ("skills", "tags", "models", "fallback_models", "blocked_by", "artifacts")
+_LOOSE = ("output", "tokens")
+_OWN = ("agent", "claimed_at", "heartbeat_at", "wake_at", "pinned")
+_ALL = (*_PLAIN, *_LISTS, *_LOOSE, *_OWN)
+WHOLE = ", ".join((*_ALL, "spec"))
+WITHOUT_BODY = ", ".join((*_ALL, "json_remove(spec, '$.body')"))
+_AFTER_PLAIN = len(_PLAIN)
+
+
+def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> Task:
+    """The task of a row that was selected as `WHOLE` or `WITHOUT_BODY`."""
+    fields: dict[str, JsonValue] = dict(zip(_PLAIN, row, strict=False))  # type: ignore[arg-type]
+    fields.update(values_of(str(row[-1])))
+    for name, text in zip((*_LISTS, *_LOOSE), row[_AFTER_PLAIN:], strict=False):
+        if text is not None and text != "[]":
+            fields[name] = json.loads(str(text))
+    agent, claimed_at, heartbeat_at, wake_at, pinned = row[-6:-1]
+    fields["pinned"] = bool(pinned)
+    if agent is not None:
+        fields["claim"] = {
+            "agent": str(agent),
+            "claimed_at": claimed_at,  # type: ignore[dict-item]
+            "heartbeat_at": heartbeat_at,  # type: ignore[dict-item]
+        }
+    if fields["state"] == State.RETRYING:
+        fields["retry_at"] = wake_at  # type: ignore[assignment]
+    if attempts:
+        fields["attempts"] = attempts
+    return built_task(fields)
+
+
+_NEW = (
+    "uid", "epoch", "state", "subject", "priority", "priority_100", "skills", "needs", "need_set", "domain", "tags",
+    "key", "source", "pinned", "not_before", "deadline", "expected_s", "max_s", "max_attempts",
+    "models", "fallback_models", "boost_per_minute", "heat", "wake_at", "ready_at", "sha256",
+    "spec",
+)  # fmt: skip
+_TRAVELLED = (
+    "hops", "moved_in", "stolen_from", "xfer", "attempt", "failures", "interruptions",
+    "started_at", "progress", "failure_reason", "cost_usd", "tokens",
+)  # fmt: skip
+
+
+def _insert(columns: Iterable[str]) -> str:
+    names = tuple(columns)
+    return f"INSERT INTO task ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+INSERT_NEW = _insert(_NEW)
+INSERT_TRAVELLED = _insert((*_NEW, *_TRAVELLED))
+
+
+def new_row(tx: Transaction, task: Task, *, state: State, wake_at: str | None) -> tuple[object, ...]:
+    """The values of `INSERT_NEW`."""
+    spec = spec_of(task)
+    return (
+        task.uid, task.epoch, state.value, task.subject, task.priority, task.priority_100,
+        to_json(task.skills), to_json(task.needs), tx.need_set(task.needs), task.domain, to_json(task.tags), task.key, task.source,
+        int(task.pinned), task.not_before, task.deadline, task.expected_s, task.max_s,
+        task.max_attempts, to_json(task.models), to_json(task.fallback_models),
+        task.boost_per_minute, task.heat, wake_at, tx.stamp if state is State.READY else None,
+        hash_of(spec), spec,
+    )  # fmt: skip
+
+
+def travelled_row(tx: Transaction, task: Task, *, state: State, xfer: str | None) -> tuple[object, ...]:
+    """The values of `INSERT_TRAVELLED`: a task that lived elsewhere before."""
+    numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
+    highest = max((n for n in numbers if isinstance(n, int)), default=0)
+    return (
+        *new_row(tx, task, state=state, wake_at=None),
+        task.hops, int(task.hops > 0), task.stolen_from, xfer, highest, task.failures,
+        task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
+        None if task.tokens is None else to_json(task.tokens),
+    )  # fmt: skip
+
+
+_ATTEMPT = (
+    "n", "node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
+    "counted", "error_kind", "message", "exit_code", "duration_s", "cost_usd", "tokens",
+)  # fmt: skip
+_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM attempt WHERE uid = ? ORDER BY n"
+
+
+def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
+    """The task's attempts so far, wherever they ran, as they stand on the wire."""
+    return [_attempt_on_wire(row) for row in db.execute(_ATTEMPTS_OF, (uid,))]
+
+
+def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:
+    said: JsonObject = {
+        name: value for name, value in zip(_ATTEMPT, row, strict=True) if value is not None
+    }
+    said["counted"] = bool(said["counted"])
+    if "tokens" in said:
+        said["tokens"] = json.loads(str(said["tokens"]))
+    return said
+
+
+_TEXT = ("node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
+         "error_kind", "message", "cost_usd")  # fmt: skip
+_KEEP_ATTEMPT = (
+    f"INSERT OR IGNORE INTO attempt (uid, {', '.join(_ATTEMPT)})"
+    f" VALUES (?, {', '.join('?' * len(_ATTEMPT))})"
+)
+
+
+def keep_attempts(tx: Transaction, task: Task) -> None:
+    """Write down the attempts that a task brings along; what is known here is not overwritten."""
+    for one in task.attempts:
+        if not isinstance(one, dict) or type(one.get("n")) is not int:
+            continue
+        values: list[object] = [task.uid]
+        for name in _ATTEMPT:
+            value = one.get(name)
+            if name in _TEXT:
+                value = None if value is None else str(value)[:4096]
+            elif name == "tokens":
+                value = None if value is None else to_json(value)
+            elif not isinstance(value, int | float):
+                value = None
+            values.append(value)
+        values[2] = values[2] or "unknown"
+        values[3] = values[3] or "unknown"
+        values[4] = values[4] or "unknown"
+        values[5] = values[5] or tx.stamp
+        values[9] = int(bool(values[9]))
+        tx.db.execute(_KEEP_ATTEMPT, values)
+
+
+def find_task(tx: Transaction, uid: str) -> Task | None:
+    """The whole task as it stands here, without its attempts; None when no row is here."""
+    row = tx.db.execute(f"SELECT {WHOLE} FROM task WHERE uid = ?", (uid,)).fetchone()
+    return None if row is None else task_of(row)

@@ -1,0 +1,192 @@
+"""Holds the tables, and each numbered step that made them."""
+
+from __future__ import annotations
+
+# Each step is one transaction and is never edited once released: a change is a new step.
+# What no node may change in a task is one text, `spec`, and `sha256` is the hash of exactly that
+# text; `subject` and `needs` repeat a part of it for people who read the table (json_extract in a
+# generated column is refused under trusted_schema=OFF). `need_set` and `moved_in` lead the index
+# of READY tasks so that a claim seeks straight to the first task that an agent may run.
+_FIRST = """
+CREATE TABLE node (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  name TEXT NOT NULL,
+  incarnation TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  machine TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('active', 'paused', 'draining', 'quarantined')),
+  reason TEXT NOT NULL DEFAULT '',
+  state_by TEXT NOT NULL DEFAULT '',
+  drain_until TEXT,
+  drain_then TEXT,
+  term INTEGER NOT NULL DEFAULT 0,
+  hub TEXT,
+  fleet TEXT,
+  hello_boot TEXT,
+  domains TEXT NOT NULL DEFAULT '{}',
+  xfer_floor TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL
+);
+CREATE TABLE agent (
+  name TEXT PRIMARY KEY,
+  slots INTEGER NOT NULL,
+  state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'draining')),
+  reason TEXT NOT NULL DEFAULT '',
+  streak INTEGER NOT NULL DEFAULT 0,
+  last_heartbeat TEXT
+) WITHOUT ROWID;
+CREATE TABLE agent_power (
+  agent TEXT NOT NULL REFERENCES agent ON DELETE CASCADE,
+  word TEXT NOT NULL,
+  PRIMARY KEY (agent, word)
+) WITHOUT ROWID;
+CREATE TABLE need_set (
+  id INTEGER PRIMARY KEY,
+  needs TEXT NOT NULL UNIQUE
+);
+CREATE TABLE agent_can (
+  agent TEXT NOT NULL REFERENCES agent ON DELETE CASCADE,
+  need_set INTEGER NOT NULL REFERENCES need_set ON DELETE CASCADE,
+  PRIMARY KEY (agent, need_set)
+) WITHOUT ROWID;
+CREATE TABLE task (
+  seq INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL UNIQUE,
+  epoch INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  subject TEXT NOT NULL,
+  priority_100 INTEGER,
+  rank INTEGER GENERATED ALWAYS AS (coalesce(priority_100, priority * 10 - 5)) VIRTUAL,
+  skills TEXT NOT NULL DEFAULT '[]',
+  needs TEXT NOT NULL DEFAULT '[]',
+  need_set INTEGER NOT NULL REFERENCES need_set,
+  domain TEXT,
+  tags TEXT NOT NULL DEFAULT '[]',
+  key TEXT,
+  source TEXT NOT NULL,
+  pinned INTEGER NOT NULL DEFAULT 0,
+  not_before TEXT,
+  deadline TEXT,
+  expected_s REAL,
+  max_s REAL,
+  max_attempts INTEGER NOT NULL DEFAULT 3,
+  models TEXT NOT NULL DEFAULT '[]',
+  fallback_models TEXT NOT NULL DEFAULT '[]',
+  boost_per_minute REAL,
+  heat REAL,
+  hops INTEGER NOT NULL DEFAULT 0,
+  moved_in INTEGER NOT NULL DEFAULT 0,
+  stolen_from TEXT,
+  xfer TEXT,
+  quarantined INTEGER NOT NULL DEFAULT 0,
+  blocked_by TEXT NOT NULL DEFAULT '[]',
+  attempt INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0,
+  interruptions INTEGER NOT NULL DEFAULT 0,
+  agent TEXT,
+  claimed_at TEXT,
+  heartbeat_at TEXT,
+  stopping TEXT,
+  wake_at TEXT,
+  ready_at TEXT,
+  started_at TEXT,
+  completed_at TEXT,
+  progress TEXT,
+  output TEXT,
+  artifacts TEXT NOT NULL DEFAULT '[]',
+  failure_reason TEXT,
+  cost_usd TEXT,
+  tokens TEXT,
+  sha256 TEXT NOT NULL,
+  spec TEXT NOT NULL
+);
+CREATE INDEX task_by_state ON task (state);
+CREATE INDEX task_ready ON task (need_set, moved_in, rank, seq) WHERE state = 'READY';
+CREATE INDEX task_oldest ON task (ready_at) WHERE state = 'READY';
+CREATE INDEX task_unmovable ON task (pinned) WHERE state = 'READY' AND pinned = 1;
+CREATE INDEX task_wake ON task (wake_at) WHERE wake_at IS NOT NULL;
+CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
+CREATE INDEX task_ended ON task (completed_at) WHERE completed_at IS NOT NULL;
+CREATE TABLE attempt (
+  uid TEXT NOT NULL,
+  n INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  incarnation TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  token TEXT,
+  boot_id TEXT,
+  pid INTEGER,
+  start_ticks INTEGER,
+  claimed_at TEXT NOT NULL,
+  started_at TEXT,
+  ended_at TEXT,
+  outcome TEXT,
+  counted INTEGER NOT NULL DEFAULT 0,
+  error_kind TEXT,
+  message TEXT,
+  exit_code INTEGER,
+  duration_s REAL,
+  cost_usd TEXT,
+  tokens TEXT,
+  PRIMARY KEY (uid, n)
+);
+CREATE INDEX attempt_open ON attempt (uid) WHERE ended_at IS NULL;
+CREATE TABLE transfer (
+  xfer TEXT PRIMARY KEY,
+  uid TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  side TEXT NOT NULL CHECK (side IN ('giver', 'taker')),
+  peer TEXT NOT NULL,
+  peer_incarnation TEXT,
+  why TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  rule TEXT,
+  because TEXT,
+  lease_boot TEXT,
+  lease_until REAL,
+  at TEXT NOT NULL,
+  settled_at TEXT
+) WITHOUT ROWID;
+CREATE INDEX transfer_of ON transfer (uid);
+CREATE INDEX transfer_lease ON transfer (lease_until) WHERE outcome = 'escrowed';
+CREATE INDEX transfer_open ON transfer (outcome) WHERE settled_at IS NULL;
+CREATE INDEX transfer_peer ON transfer (peer, peer_incarnation);
+CREATE TABLE tombstone (
+  uid TEXT PRIMARY KEY,
+  epoch INTEGER NOT NULL,
+  xfer TEXT,
+  peer TEXT,
+  peer_incarnation TEXT,
+  key TEXT,
+  ended TEXT,
+  at TEXT NOT NULL,
+  settled_at TEXT,
+  sha256 TEXT,
+  life TEXT,
+  spec TEXT
+) WITHOUT ROWID;
+CREATE INDEX tombstone_key ON tombstone (key) WHERE key IS NOT NULL;
+CREATE INDEX tombstone_settled ON tombstone (settled_at) WHERE settled_at IS NOT NULL;
+CREATE TABLE event (
+  seq INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  uid TEXT,
+  n INTEGER,
+  event TEXT NOT NULL,
+  was TEXT,
+  state TEXT,
+  by TEXT,
+  because TEXT,
+  data TEXT
+);
+CREATE INDEX event_of ON event (uid) WHERE uid IS NOT NULL
+"""
+
+STEPS: tuple[str, ...] = (_FIRST,)
+VERSION = len(STEPS)
+
+
+def statements(step: str) -> list[str]:
+    """The statements of one step, one by one: `executescript` would commit before its work."""
+    return [statement for statement in step.split(";") if statement.strip()]

@@ -1,0 +1,260 @@
+"""Keeps the queue in SQLite: one connection writes, one transaction a command, durable or not done."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Any, TypeVar, cast
+
+from .. import commands, moves, queries
+from ..clock import Clock, iso
+from ..commands import Command
+from ..failpoints import failpoint
+from ..queries import Query
+from ..task import State
+from ..ulid import new_ulid
+from . import attempts, candidates, claims, giving, intake, reading, reowning, taking, waking, words
+from .database import check_whole, open_database, translated
+from .generation import GenerationFile, Mark, judge, machine_id
+from .transaction import Live, Transaction
+
+Outcome = TypeVar("Outcome")
+Answer = TypeVar("Answer")
+
+
+def _raise(tx: Transaction, command: commands.Raise) -> int:
+    tx.changed = tx.generation_due = True
+    return tx.node.generation + 1
+
+
+_COMMANDS: dict[type, Callable[..., object]] = {
+    commands.Add: intake.add,
+    commands.SetAgents: claims.set_agents,
+    commands.Claim: claims.claim,
+    commands.Started: attempts.start,
+    commands.Finish: attempts.finish,
+    commands.Beat: attempts.beat,
+    commands.Wake: waking.wake,
+    commands.Forget: waking.forget,
+    commands.Raise: _raise,
+    commands.SetNode: words.set_node,
+    commands.SetFields: words.set_fields,
+    commands.Cancel: words.cancel,
+    commands.RetryNow: words.retry,
+    commands.Resolve: words.resolve,
+    moves.Escrow: giving.escrow,
+    moves.Commit: giving.commit,
+    moves.Abort: giving.abort,
+    moves.Settled: giving.settled,
+    moves.Hold: taking.hold,
+    moves.Activate: taking.activate,
+    moves.Drop: taking.drop,
+    moves.Bar: reowning.bar,
+    moves.Reown: reowning.reown,
+    moves.Quarantine: reowning.quarantine,
+    moves.Release: reowning.release,
+    moves.Hello: reowning.hello,
+}
+_QUERIES: dict[type, Callable[..., object]] = {
+    queries.Facts: reading.facts,
+    queries.ListTasks: reading.list_tasks,
+    queries.ShowTask: reading.show_task,
+    queries.Events: reading.events,
+    queries.Doubts: reading.doubts,
+    queries.OpenAttempts: reading.open_attempts,
+    queries.Candidates: candidates.candidates,
+}
+_BUSY = (
+    State.READY,
+    State.CLAIMED,
+    State.RUNNING,
+    State.VALIDATING,
+    State.ESCROW,
+    State.HELD,
+    State.RETRYING,
+)
+
+
+class SqliteStore:
+    """The store of one home; whoever makes one holds the home's lock."""
+
+    def __init__(
+        self, home: Path, db: sqlite3.Connection, *, clock: Clock, rng: Random, live: Live
+    ) -> None:
+        self.path = home / "queue.db"
+        self.live = live
+        self._db = db
+        self._clock = clock
+        self._rng = rng
+        self._file = GenerationFile(home / "generation")
+        self._raised_at = clock.boottime()
+        self.unraised = False  # something changed since the generation was last raised
+        rows = db.execute("SELECT state, count(*) FROM task GROUP BY state")
+        self._counts: Counter[str] = Counter(dict(rows.fetchall()))
+
+    def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
+        """One command in one durable transaction; `dry_run` rolls it back and tells all the same."""
+        (outcome,) = self._carry_out([command], dry_run=dry_run)
+        return cast("Outcome", outcome)
+
+    def together(self, commands: Sequence[Command[object]]) -> list[object]:
+        """Several commands in one durable transaction: all, or none."""
+        return self._carry_out(commands, dry_run=False)
+
+    def _carry_out(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
+        with translated(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                tx = self._transaction()
+                outcomes = [_COMMANDS[type(command)](tx, command) for command in commands]
+                raised = self._raise_generation(tx) if tx.changed and not dry_run else None
+                failpoint("store.before_commit")
+                self._db.execute("COMMIT" if tx.changed and not dry_run else "ROLLBACK")
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                    self._db.execute("ROLLBACK")
+                raise
+        if not dry_run:
+            self._after_commit(tx, raised)
+        return outcomes
+
+    def _transaction(self) -> Transaction:
+        return Transaction(
+            self._db, clock=self._clock, rng=self._rng, live=self.live, counts=self._counts
+        )
+
+    def _raise_generation(self, tx: Transaction) -> int | None:
+        """The next generation: with every move, and once a second while anything else changes."""
+        if not tx.generation_due and self._clock.boottime() - self._raised_at < 1.0:
+            self.unraised = True
+            return None
+        row = self._db.execute(
+            "UPDATE node SET generation = generation + 1 RETURNING generation"
+        ).fetchone()
+        return int(row[0])
+
+    def _after_commit(self, tx: Transaction, raised: int | None) -> None:
+        self._counts.update(tx.moved)
+        self._note_idle(tx)
+        if raised is not None:
+            failpoint("generation.before_file")
+            node = self._transaction().node
+            self._file.write(Mark(raised, node.incarnation, node.machine))
+            self._raised_at = self._clock.boottime()
+            self.unraised = False
+
+    def _note_idle(self, tx: Transaction) -> None:
+        if any(self._counts[state] > 0 for state in _BUSY):
+            self.live.idle_since = None
+        elif self.live.idle_since is None:
+            self.live.idle_since = tx.stamp
+
+    def read(self, query: Query[Answer]) -> Answer:
+        """Answer from one consistent moment of the database."""
+        with translated(self.path):
+            self._db.execute("BEGIN")
+            try:
+                return cast("Answer", _QUERIES[type(query)](self._transaction(), query))
+            finally:
+                self._db.execute("ROLLBACK")
+
+    def pragmas(self) -> dict[str, str]:
+        """The settings in force, read back from SQLite, for the doctor."""
+        names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
+        said = {name: str(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in names}
+        return {**said, "sqlite": sqlite3.sqlite_version}
+
+    def close(self) -> None:
+        """Let go of the database and of the generation file."""
+        try:
+            if self.unraised:
+                self.apply(commands.Raise())
+        finally:
+            self._file.close()
+            self._db.close()
+
+    def settle_in(self, *, machine: str, unknown_attempts: list[str]) -> str | None:
+        """Judge the database against its file; a restored or copied one is quarantined here."""
+        node = self._transaction().node
+        mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
+        if node.generation == 0:
+            self.apply(commands.Raise())
+            return None
+        why = judge(database=mark, file=file, here=machine, unknown_attempts=unknown_attempts)
+        if why is None:
+            if file != mark:
+                self._file.write(mark)
+            return None
+        if node.state != "quarantined" or (file and file.generation > node.generation):
+            self._quarantine(why, machine=machine, above=file.generation if file else 0)
+        return why
+
+    def _quarantine(self, why: str, *, machine: str, above: int) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        tx = self._transaction()
+        tx.set_node(state="active", machine=machine, generation=max(tx.node.generation, above))
+        reowning.enter_quarantine(tx, why, by="agent-node")
+        raised = self._raise_generation(tx)
+        self._db.execute("COMMIT")
+        self._after_commit(tx, raised)
+
+
+def open_store(
+    home: Path,
+    *,
+    name: str,
+    clock: Clock,
+    rng: Random | None = None,
+    journal: str = "wal",
+    queue_max: int = 10_000,
+    machine: str | None = None,
+    check: bool = False,
+) -> SqliteStore:
+    """The store of this home. The caller holds the home's lock; `check` reads the whole file."""
+    path = home / "queue.db"
+    chance = rng or SystemRandom()
+    here = machine or machine_id()
+    db = open_database(path, journal=journal)
+    try:
+        if check:
+            check_whole(db, path)
+        _first_row(db, name=name, clock=clock, rng=chance, machine=here)
+        live = Live(queue_max=queue_max, tasks_dir=home / "tasks")
+        store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
+        store._note_idle(store._transaction())
+        store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
+    except BaseException:
+        db.close()
+        raise
+    return store
+
+
+def _first_row(
+    db: sqlite3.Connection, *, name: str, clock: Clock, rng: Random, machine: str
+) -> None:
+    now = clock.now()
+    incarnation = new_ulid(int(now.timestamp() * 1000), rng.randbytes(10))
+    with translated(Path("queue.db")):
+        db.execute(
+            "INSERT OR IGNORE INTO node (id, name, incarnation, generation, machine, state,"
+            " created_at) VALUES (1, ?, ?, 0, ?, 'active', ?)",
+            (name, incarnation, machine, iso(now)),
+        )
+
+
+def _unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:
+    """Attempts that lie on the disk and that the database never heard of: it is an older copy."""
+    unknown: list[str] = []
+    if not tasks.is_dir():
+        return unknown
+    for folder in sorted(tasks.iterdir()):
+        known = {
+            str(n) for (n,) in db.execute("SELECT n FROM attempt WHERE uid = ?", (folder.name,))
+        }
+        on_disk = {one.name for one in folder.iterdir()} if folder.is_dir() else {""}
+        unknown += [f"{folder.name}/{n}" for n in sorted(on_disk - known)]
+    return unknown

@@ -1,0 +1,192 @@
+"""The taker's side of a move: hold, activate, drop. Nothing here ends by a clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..commands import Because
+from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
+from ..spec import hash_of, spec_of
+from ..task import State, Task
+from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .transaction import Transaction, check_sender, check_term, may_change
+from .transfers import (
+    Record,
+    find_record,
+    forgotten,
+    mismatch,
+    refuse,
+    set_outcome,
+    unknown_outcome,
+    write_record,
+)
+
+
+def hold(tx: Transaction, command: Hold) -> tuple[Transferred, ...]:
+    """Keep copies that do not run yet; refusals are recorded, so that a repeat hears the same."""
+    check_sender(tx, incarnation=command.sender.incarnation, term=None)
+    tx.generation_due = True
+    return tuple(_hold_one(tx, command, offer) for offer in command.offers)
+
+
+def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
+    record = find_record(tx, offer.xfer)
+    if record is not None:
+        asked = Settle(offer.xfer, offer.task.uid, command.giver, offer.peer_incarnation)
+        return mismatch(record, asked, "taker") or record.answer()
+    check_term(tx, command.sender.term)
+    if forgotten(tx, offer.xfer):
+        return unknown_outcome(tx, offer.xfer)
+    because = _node_objects(tx, command) or _task_objects(tx, offer)
+    if because is not None:
+        if because.rule != "quarantined":
+            write_record(tx, _record(command, offer, "refused", because))
+        return Transferred(offer.xfer, "refused", because)
+    _replace_older_copy(tx, offer)
+    task = _arrived(tx, command, offer.task)
+    tx.db.execute(
+        INSERT_TRAVELLED, travelled_row(tx, task, state=State.HELD, xfer=offer.xfer)
+    )
+    keep_attempts(tx, task)
+    tx.moves(None, State.HELD)
+    write_record(tx, _record(command, offer, "held"))
+    tx.event("task_held", task.uid, state="HELD", by=command.sender.by, because=command.why,
+             data={"xfer": offer.xfer, "from": command.giver})  # fmt: skip
+    return Transferred(offer.xfer, "held")
+
+
+def _record(command: Hold, offer: Offer, outcome: str, because: Because | None = None) -> Record:
+    rule, text = (because.rule, because.text) if because else (None, None)
+    return Record(offer.xfer, offer.task.uid, offer.task.epoch + 1, "taker", command.giver,
+                  offer.peer_incarnation, command.why, outcome, rule, text, None)  # fmt: skip
+
+
+def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
+    """The copy as it will live here: one epoch on, one hop further, and who sent it."""
+    source, stolen_from = task.source, task.stolen_from
+    if command.why == "stolen":
+        source, stolen_from = f"fleet:{command.giver}:stolen", command.giver
+    elif command.why == "routed":
+        source = f"fleet:{tx.node.hub or command.giver}:router"
+    return replace(
+        task, epoch=task.epoch + 1, hops=task.hops + 1, source=source, stolen_from=stolen_from
+    )
+
+
+def _node_objects(tx: Transaction, command: Hold) -> Because | None:
+    node, live = tx.node, tx.live
+    if node.state != "active":
+        return Because(node.state, f"{node.name} is {node.state} {node.reason}".strip())
+    if not live.dispatching and not command.even_if_stopped:
+        return Because("dispatcher_stopped", f"no dispatcher runs on {node.name}")
+    if live.disk_low:
+        return Because("disk_floor", f"{node.name} has less free disk than its disk_floor")
+    if tx.count(State.READY) + tx.count(State.HELD) >= live.queue_max:
+        return Because("no_room", f"{live.queue_max} tasks wait here; queue_max allows no more")
+    return None
+
+
+def _task_objects(tx: Transaction, offer: Offer) -> Because | None:
+    task = offer.task
+    if hash_of(spec_of(task)) != offer.sha256:
+        return Because("hash_mismatch", f"{task.uid} does not have the hash that came with it")
+    row = tx.db.execute("SELECT state, epoch FROM task WHERE uid = ?", (task.uid,)).fetchone()
+    if row is not None and (row[0] != State.HELD or row[1] >= task.epoch + 1):
+        return Because("already_here", f"{task.uid} is {row[0]} here at epoch {row[1]}")
+    row = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (task.uid,)).fetchone()
+    if row is not None and row[0] >= task.epoch + 1:
+        return Because("newer_known", f"{task.uid} was here at epoch {row[0]} already")
+    return _key_taken(tx, task)
+
+
+def _key_taken(tx: Transaction, task: Task) -> Because | None:
+    if task.key is None:
+        return None
+    row = tx.db.execute(
+        "SELECT uid FROM task WHERE key = :key AND uid <> :uid UNION ALL"
+        " SELECT uid FROM tombstone WHERE key = :key AND uid <> :uid",
+        {"key": task.key, "uid": task.uid},
+    ).fetchone()
+    return Because("key_taken", f"its key belongs to {row[0]} here") if row else None
+
+
+def _replace_older_copy(tx: Transaction, offer: Offer) -> None:
+    row = tx.db.execute(
+        "DELETE FROM task WHERE uid = ? AND state = 'HELD' AND epoch < ? RETURNING xfer",
+        (offer.task.uid, offer.task.epoch + 1),
+    ).fetchone()
+    if row is not None:
+        because = Because("replaced", f"a later transfer, {offer.xfer}, brought a newer copy")
+        set_outcome(tx, row[0], "dropped", because)
+        tx.moves(State.HELD, None)
+
+
+_ACTIVATE = f"""
+UPDATE task SET state = 'READY', xfer = NULL, ready_at = :now
+ WHERE uid = :uid AND xfer = :xfer AND {may_change(State.READY, State.HELD)}
+"""
+
+
+def activate(tx: Transaction, command: Activate) -> tuple[Transferred, ...]:
+    """HELD(x) becomes READY. Never refused for a pause, a drain or a full disk."""
+    check_sender(tx, incarnation=command.sender.incarnation, term=None)
+    tx.generation_due = True
+    return tuple(_activate_one(tx, command, move) for move in command.moves)
+
+
+def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferred:
+    record = find_record(tx, move.xfer)
+    if record is None:
+        return unknown_outcome(tx, move.xfer)
+    wrong = mismatch(record, move, "taker")
+    if wrong is not None or record.outcome != "held":
+        return wrong or record.answer()
+    check_term(tx, command.sender.term)
+    values = {"uid": record.uid, "xfer": record.xfer, "now": tx.stamp}
+    if not tx.db.execute(_ACTIVATE, values).rowcount:
+        return refuse(move.xfer, "not_held", f"{record.uid} is not held for {move.xfer}")
+    tx.moves(State.HELD, State.READY)
+    set_outcome(tx, record.xfer, "activated")
+    tx.event("task_arrived", record.uid, was="HELD", state="READY", by=command.sender.by,
+             because=record.why, data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
+    return Transferred(record.xfer, "activated")
+
+
+def drop(tx: Transaction, command: Drop) -> tuple[Transferred, ...]:
+    """The copy goes, and a tombstone that was here before is all that is left of the task."""
+    check_sender(tx, incarnation=command.sender.incarnation, term=None)
+    tx.generation_due = True
+    return tuple(_drop_one(tx, command, move) for move in command.moves)
+
+
+def _drop_one(tx: Transaction, command: Drop, move: Settle) -> Transferred:
+    record = find_record(tx, move.xfer)
+    if record is None:
+        if forgotten(tx, move.xfer):
+            return unknown_outcome(tx, move.xfer)
+        check_term(tx, command.sender.term)
+        because = Because("dropped_first", "the drop came before the hold")
+        write_record(
+            tx,
+            Record(move.xfer, move.uid, 0, "taker", move.peer, move.peer_incarnation, "moved",
+                   "dropped", because.rule, because.text, None),
+        )  # fmt: skip
+        return Transferred(move.xfer, "dropped", because)
+    wrong = mismatch(record, move, "taker")
+    if wrong is not None or record.outcome != "held":
+        return wrong or record.answer()
+    check_term(tx, command.sender.term)
+    let_go(tx, record, Because("dropped", "the giver called it off"), by=command.sender.by)
+    return Transferred(record.xfer, "dropped", Because("dropped", "the giver called it off"))
+
+
+def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> None:
+    """HELD(x) is gone and x is recorded as dropped."""
+    done = tx.db.execute(
+        "DELETE FROM task WHERE uid = ? AND xfer = ? AND state = 'HELD'", (record.uid, record.xfer)
+    )
+    assert done.rowcount == 1, f"{record.uid} was not held for {record.xfer}"
+    tx.moves(State.HELD, None)
+    set_outcome(tx, record.xfer, "dropped", because)
+    tx.event("task_dropped", record.uid, was="HELD", by=by, because=because.text,
+             data={"xfer": record.xfer, "from": record.peer})  # fmt: skip

@@ -1,0 +1,185 @@
+"""One transaction as the commands see it: the connection, the moment, and what they count."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+from ..clock import Clock, iso
+from ..errors import BrokenRule, Refused
+from ..strict import JsonObject, JsonValue
+from ..task import CHANGES, State
+
+_compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def to_json(value: JsonValue | list[str]) -> str:
+    """Compact text for a column; the usual empty list costs nothing."""
+    return "[]" if value == [] else _compact(value)
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """The node's own row."""
+
+    name: str
+    incarnation: str
+    generation: int
+    machine: str
+    state: str
+    reason: str
+    term: int
+    hub: str | None
+    fleet: str | None
+    hello_boot: str | None
+    domains: str
+    xfer_floor: str
+    drain_until: str | None
+    drain_then: str | None
+
+
+_NODE_COLUMNS = ", ".join(NodeRow.__dataclass_fields__)
+
+
+@dataclass
+class Live:
+    """What the process knows and the database does not: it changes between transactions."""
+
+    dispatching: bool = False
+    disk_low: bool = False
+    queue_max: int = 10_000
+    tasks_dir: Path | None = None
+    idle_since: str | None = None
+
+
+class Transaction:
+    """Lives from BEGIN IMMEDIATE to COMMIT; `moved` is added to the store's counts after it."""
+
+    def __init__(
+        self, db: sqlite3.Connection, *, clock: Clock, rng: Random, live: Live, counts: Counter[str]
+    ) -> None:
+        self.db = db
+        self.clock = clock
+        self.rng = rng
+        self.live = live
+        self.now: datetime = clock.now()
+        self.stamp = iso(self.now)
+        self.moved: Counter[str] = Counter()
+        self.changed = False
+        self.generation_due = False
+        self._counts = counts
+        self._node: NodeRow | None = None
+        self._need_sets: dict[str, int] = {}
+
+    @property
+    def node(self) -> NodeRow:
+        """The node's row, read once a transaction unless it was changed on the way."""
+        if self._node is None:
+            row = self.db.execute(f"SELECT {_NODE_COLUMNS} FROM node").fetchone()
+            self._node = NodeRow(*row)
+        return self._node
+
+    def set_node(self, **values: str | int | None) -> None:
+        """Change the node's row."""
+        columns = ", ".join(f"{name} = :{name}" for name in values)
+        self.db.execute(f"UPDATE node SET {columns}", values)
+        self._node = None
+        self.changed = True
+
+    def count(self, state: str) -> int:
+        """How many tasks are in a state, this transaction's own changes included."""
+        return self._counts[state] + self.moved[state]
+
+    def moves(self, was: str | None, state: str | None, number: int = 1) -> None:
+        """Count a change of state; None stands for a row that comes or goes."""
+        if was is not None:
+            self.moved[was] -= number
+        if state is not None:
+            self.moved[state] += number
+        self.changed = True
+
+    def event(
+        self,
+        event: str,
+        uid: str | None = None,
+        *,
+        n: int | None = None,
+        was: str | None = None,
+        state: str | None = None,
+        by: str | None = None,
+        because: str | None = None,
+        data: JsonObject | None = None,
+    ) -> None:
+        """Write down what happens, in the transaction that makes it happen."""
+        self.changed = True
+        text = None if data is None else _compact(data)
+        values = (self.stamp, uid, n, event, was, state, by, because, text)
+        self.db.execute(_EVENT, values)
+
+    def need_set(self, needs: list[str]) -> int:
+        """The number under which this set of needs is indexed, known to every agent that meets it."""
+        text = _compact(needs)
+        known = self._need_sets.get(text)
+        if known is None:
+            known = self._need_sets[text] = self._find_need_set(text)
+        return known
+
+    def _find_need_set(self, text: str) -> int:
+        row = self.db.execute("SELECT id FROM need_set WHERE needs = ?", (text,)).fetchone()
+        if row is None:
+            row = self.db.execute(
+                "INSERT INTO need_set (needs) VALUES (?) RETURNING id", (text,)
+            ).fetchone()
+            self.db.execute(f"{LINK_AGENTS} AND s.id = ?", row)
+        number: int = row[0]
+        return number
+
+
+_EVENT = (
+    "INSERT INTO event (at, uid, n, event, was, state, by, because, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+# An agent may claim a set of needs when no word of the set is missing from its powers.
+LINK_AGENTS = """
+INSERT INTO agent_can (agent, need_set)
+SELECT a.name, s.id FROM agent a CROSS JOIN need_set s
+ WHERE NOT EXISTS (
+   SELECT 1 FROM json_each(s.needs) w
+    WHERE w.value NOT IN (SELECT p.word FROM agent_power p WHERE p.agent = a.name))
+"""
+
+
+def may_change(new: State, *only: State) -> str:
+    """SQL that lets a row become `new` only from where the table in task.py allows it."""
+    allowed = [old for old in CHANGES if new in CHANGES[old] and (not only or old in only)]
+    if not allowed or any(old not in allowed for old in only):
+        raise BrokenRule(f"the table of states does not lead from {only} to {new}")
+    names = ", ".join(f"'{old}'" for old in allowed)
+    return f"state IN ({names})"
+
+
+def check_sender(tx: Transaction, *, incarnation: str | None, term: int | None) -> None:
+    """Refuse a word meant for an earlier life of this node, or from a hub that was replaced."""
+    if incarnation is not None and incarnation != tx.node.incarnation:
+        raise Refused(
+            "other_incarnation",
+            f"{tx.node.name} is now {tx.node.incarnation}, not {incarnation}; nothing changed",
+            "other_incarnation",
+        )
+    check_term(tx, term)
+
+
+def check_term(tx: Transaction, term: int | None) -> None:
+    """Refuse a hub whose term is lower than one that was seen here."""
+    if term is not None and term < tx.node.term:
+        raise Refused(
+            "old_term",
+            f"{tx.node.name} has seen term {tx.node.term} of hub {tx.node.hub};"
+            f" this one says {term}; nothing changed",
+            "old_term",
+        )

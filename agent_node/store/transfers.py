@@ -1,0 +1,116 @@
+"""Remembers the outcome of every transfer, and answers with it before anything else is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..commands import Because
+from ..moves import Settle, Transferred
+from .transaction import Transaction
+
+Side = Literal["giver", "taker"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What this node knows of one transfer."""
+
+    xfer: str
+    uid: str
+    epoch: int
+    side: Side
+    peer: str
+    peer_incarnation: str | None
+    why: str
+    outcome: str
+    rule: str | None
+    because: str | None
+    settled_at: str | None
+
+    def answer(self) -> Transferred:
+        """The recorded outcome, as it is told to whoever asks (again)."""
+        said = Because(self.rule, self.because or "") if self.rule else None
+        return Transferred(self.xfer, self.outcome, said)
+
+
+_COLUMNS = ", ".join(Record.__dataclass_fields__)
+_FIND = f"SELECT {_COLUMNS} FROM transfer WHERE xfer = ?"
+_WRITE = """
+INSERT INTO transfer (xfer, uid, epoch, side, peer, peer_incarnation, why, outcome, rule, because,
+                      lease_boot, lease_until, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def find_record(tx: Transaction, xfer: str) -> Record | None:
+    """The record of a transfer; None when this node has none (it may have been forgotten)."""
+    row = tx.db.execute(_FIND, (xfer,)).fetchone()
+    return None if row is None else Record(*row)
+
+
+def write_record(
+    tx: Transaction,
+    record: Record,
+    *,
+    lease: tuple[str, float] | None = None,
+) -> None:
+    """Write down a transfer that was not known here."""
+    boot, until = lease or (None, None)
+    tx.db.execute(
+        _WRITE,
+        (
+            record.xfer, record.uid, record.epoch, record.side, record.peer,
+            record.peer_incarnation, record.why, record.outcome, record.rule, record.because,
+            boot, until, tx.stamp,
+        ),
+    )  # fmt: skip
+    tx.changed = True
+
+
+def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | None = None) -> None:
+    """The record's next and recorded outcome."""
+    rule, text = (because.rule, because.text) if because else (None, None)
+    tx.db.execute(
+        "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ? WHERE xfer = ?",
+        (outcome, rule, text, tx.stamp, xfer),
+    )
+    tx.changed = True
+
+
+def forgotten(tx: Transaction, xfer: str) -> bool:
+    """Whether a transfer unknown here is so old that its record may have been let go."""
+    return xfer <= tx.node.xfer_floor
+
+
+def unknown_outcome(tx: Transaction, xfer: str) -> Transferred:
+    """The answer for a transfer without a record, where none is made: nothing changed."""
+    if forgotten(tx, xfer):
+        text = f"transfers up to {tx.node.xfer_floor} may have been forgotten here"
+        return Transferred(xfer, "too_old", Because("too_old", text))
+    return Transferred(xfer, "unknown", Because("unknown", "no such transfer here"))
+
+
+def mismatch(record: Record, move: Settle, side: Side) -> Transferred | None:
+    """A transfer is bound to its task, side and peer: another binding changes nothing."""
+    if record.side != side:
+        text = f"{record.xfer} has this node as its {record.side}"
+    elif record.uid != move.uid:
+        text = f"{record.xfer} is about {record.uid}"
+    elif record.peer != move.peer and record.peer != "":
+        text = f"{record.xfer} is with {record.peer}"
+    elif (
+        record.peer_incarnation is not None
+        and move.peer_incarnation is not None
+        and record.peer_incarnation != move.peer_incarnation
+    ):
+        text = f"{record.xfer} is with {record.peer} as it was under {record.peer_incarnation}"
+        return Transferred(record.xfer, "refused", Because("other_incarnation", text))
+    else:
+        return None
+    return Transferred(record.xfer, "refused", Because("other_transfer", text))
+
+
+def refuse(move: str, rule: str, text: str) -> Transferred:
+    """No, and why."""
+    return Transferred(move, "refused", Because(rule, text))

@@ -1,0 +1,121 @@
+"""Does what has come due, and lets go of what ended long ago."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+
+from ..clock import iso
+from ..commands import Forget, Wake, Woken
+from ..task import State
+from .giving import end_leases
+from .transaction import Transaction, may_change
+
+_READY = f"""
+UPDATE task SET state = 'READY', wake_at = NULL, ready_at = :now, agent = NULL
+ WHERE state = :was AND wake_at <= :now AND {may_change(State.READY, State.PENDING, State.RETRYING)}
+RETURNING uid
+"""
+
+
+def wake(tx: Transaction, command: Wake) -> Woken:
+    """Retries and delayed starts become READY, ended leases are given back."""
+    readied = end_leases(tx)
+    if tx.node.state != "quarantined":
+        for was in (State.PENDING, State.RETRYING):
+            values = {"now": tx.stamp, "was": was.value}
+            uids = tx.db.execute(_READY, values).fetchall()
+            readied += len(uids)
+            if uids:
+                tx.moves(was, State.READY, len(uids))
+            for (uid,) in uids:
+                tx.event("task_ready", uid, was=was, state="READY", because="its time came")
+    return Woken(readied, next_at(tx), next_lease(tx))
+
+
+def next_at(tx: Transaction) -> str | None:
+    """When the next delayed task is due, by the wall; None when none waits for a time."""
+    (at,) = tx.db.execute("SELECT min(wake_at) FROM task WHERE wake_at IS NOT NULL").fetchone()
+    return None if at is None else str(at)
+
+
+def next_lease(tx: Transaction) -> float | None:
+    """When the next lease ends, in seconds since boot; None when nothing is in escrow."""
+    (until,) = tx.db.execute(
+        "SELECT min(lease_until) FROM transfer WHERE outcome = 'escrowed'"
+    ).fetchone()
+    return None if until is None else float(until)
+
+
+def forget(tx: Transaction, command: Forget) -> int:
+    """Let go of transfers, tombstones and ended tasks that nobody can ask about any more."""
+    before: dict[str, str | int] = {
+        "before": iso(tx.now - timedelta(days=command.days)),
+        "limit": command.limit,
+    }
+    gone = _forget_moves(tx, before) + _forget_tasks(tx, before)
+    tx.db.execute(
+        "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < :before"
+        " AND seq < (SELECT max(seq) FROM event) ORDER BY seq LIMIT :limit)",
+        before,
+    )
+    tx.db.execute(
+        "DELETE FROM need_set WHERE id NOT IN (SELECT need_set FROM task)"
+        " AND (SELECT count(*) FROM need_set) > 1000"
+    )
+    return gone
+
+
+# A record goes only when both ends are done with it and the task's end is known; whoever comes
+# later with a transfer this old is answered `too_old`, because the floor rises with it.
+_OLD_TRANSFERS = """
+SELECT x.xfer, x.uid, x.side, x.outcome FROM transfer x
+ WHERE x.at < :before AND (
+   (x.side = 'giver' AND x.settled_at < :before AND (x.outcome <> 'committed' OR EXISTS (
+      SELECT 1 FROM tombstone t WHERE t.uid = x.uid AND (t.xfer <> x.xfer OR t.ended IS NOT NULL))))
+   OR x.outcome = 'refused'
+   OR (x.side = 'taker' AND x.outcome IN ('activated', 'dropped') AND NOT EXISTS (
+      SELECT 1 FROM task t WHERE t.uid = x.uid AND t.completed_at IS NULL)))
+ LIMIT :limit
+"""
+
+
+def _forget_moves(tx: Transaction, before: dict[str, str | int]) -> int:
+    rows = tx.db.execute(_OLD_TRANSFERS, before).fetchall()
+    if not rows:
+        return 0
+    raise_floor(tx, max(row[0] for row in rows))
+    for xfer, uid, side, outcome in rows:
+        tx.db.execute("DELETE FROM transfer WHERE xfer = ?", (xfer,))
+        if side == "giver" and outcome == "committed":
+            tx.db.execute("DELETE FROM tombstone WHERE uid = ? AND xfer = ?", (uid, xfer))
+    tx.generation_due = True
+    return len(rows)
+
+
+def raise_floor(tx: Transaction, xfer: str) -> None:
+    """From now on an unknown transfer up to this one is `too_old`, in the same transaction."""
+    if xfer > tx.node.xfer_floor:
+        tx.set_node(xfer_floor=xfer)
+
+
+_OLD_TASKS = """
+SELECT uid, state FROM task
+ WHERE completed_at < :before AND state IN ('COMPLETED', 'FAILED', 'CANCELLED')
+   AND NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid)
+ LIMIT :limit
+"""
+
+
+def _forget_tasks(tx: Transaction, before: dict[str, str | int]) -> int:
+    rows = tx.db.execute(_OLD_TASKS, before).fetchall()
+    for uid, state in rows:
+        if tx.live.tasks_dir is not None:
+            # The folder goes first: one without a row would look like a restored database.
+            shutil.rmtree(tx.live.tasks_dir / uid, ignore_errors=True)
+            if (tx.live.tasks_dir / uid).exists():
+                continue
+        tx.db.execute("DELETE FROM attempt WHERE uid = ?", (uid,))
+        tx.db.execute("DELETE FROM task WHERE uid = ?", (uid,))
+        tx.moves(state, None)
+    return len(rows)

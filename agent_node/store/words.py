@@ -1,0 +1,214 @@
+"""Carries out a person's word on one task or on the node: set, cancel, retry, resolve, pause."""
+
+from __future__ import annotations
+
+from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields, SetNode
+from ..errors import BadInput, Refused
+from ..strict import JsonValue
+from ..task import FIELDS, SETTABLE, State
+from .giving import gone
+from .rows import find_task
+from .transaction import Transaction, check_sender, may_change, to_json
+
+_LISTS = ("skills", "tags", "models", "fallback_models")
+_UNDER_WAY = (State.CLAIMED, State.RUNNING, State.VALIDATING)
+_WAITING = (State.CREATED, State.PENDING, State.READY, State.RETRYING)
+
+
+def _refused(uid: str, rule: str, text: str) -> Changed:
+    return Changed(uid, "refused", because=Because(rule, text))
+
+
+def _state(tx: Transaction, uid: str) -> tuple[State | None, Changed | None]:
+    """The task's state; or why nobody may touch it here."""
+    row = tx.db.execute("SELECT state FROM task WHERE uid = ?", (uid,)).fetchone()
+    if row is None:
+        because = gone(tx, uid)
+        return None, Changed(uid, "refused", because=because)
+    state = State(row[0])
+    if state in (State.ESCROW, State.HELD):
+        return None, _refused(uid, "in_transfer", f"{uid} is being moved; ask again when it is over")
+    return state, None
+
+
+def _check(tx: Transaction, command: SetFields | Cancel | RetryNow | Resolve) -> None:
+    check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
+    if tx.node.state == "quarantined" and not isinstance(command, Resolve):
+        raise Refused("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}", "quarantined")
+
+
+def set_fields(tx: Transaction, command: SetFields) -> Changed:
+    """Settable fields of a task that waits; the epoch rises, so that no older plan fits it."""
+    _check(tx, command)
+    state, no = _state(tx, command.uid)
+    if state is None:
+        return no or _refused(command.uid, "unknown_task", "no such task")
+    if state not in (*_WAITING, State.PARKED, State.DEAD_LETTERED):
+        return _refused(command.uid, "not_waiting", f"{command.uid} is {state}; only waiting tasks change")
+    values = _columns(command)
+    current = find_task(tx, command.uid)
+    if all(getattr(current, name) == value for name, value in values.items()):
+        return Changed(command.uid, "changed", current)
+    stored = {name: _stored(name, value) for name, value in values.items()}
+    sets = ", ".join(f"{name} = :{name}" for name in stored)
+    tx.db.execute(
+        f"UPDATE task SET {sets}, epoch = epoch + 1 WHERE uid = :uid AND state = :state",
+        {**stored, "uid": command.uid, "state": state.value},
+    )
+    _apply_not_before(tx, command.uid, state, values)
+    tx.event("task_set", command.uid, by=command.sender.by, because=command.reason or None,
+             data={"fields": sorted(values)})  # type: ignore[dict-item]  # fmt: skip
+    return Changed(command.uid, "changed", find_task(tx, command.uid))
+
+
+def _columns(command: SetFields) -> dict[str, JsonValue]:
+    values: dict[str, JsonValue] = {}
+    for name, value in command.fields.items():
+        if name not in SETTABLE:
+            raise BadInput(f"cannot be set; these can: {', '.join(sorted(SETTABLE))}", name)
+        values[name] = FIELDS[name](value, name)
+    if not values:
+        raise BadInput("nothing to set", "fields")
+    fine = values.get("priority_100")
+    if isinstance(fine, int):
+        values["priority"] = min(fine // 10 + 1, 10)
+    elif "priority" in values:
+        values["priority_100"] = None
+    return values
+
+
+def _stored(name: str, value: JsonValue) -> object:
+    if name in _LISTS:
+        return to_json(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _apply_not_before(
+    tx: Transaction, uid: str, state: State, values: dict[str, JsonValue]
+) -> None:
+    if "not_before" not in values or state not in (State.PENDING, State.READY):
+        return
+    later = values["not_before"]
+    new = State.PENDING if isinstance(later, str) and later > tx.stamp else State.READY
+    wake_at = later if new is State.PENDING else None
+    if new is not state:
+        tx.moves(state, new)
+    tx.db.execute(
+        "UPDATE task SET state = ?, wake_at = ?, ready_at = CASE WHEN ? = 'READY'"
+        f" THEN coalesce(ready_at, ?) END WHERE uid = ? AND ({may_change(new)} OR state = ?)",
+        (new.value, wake_at, new.value, tx.stamp, uid, new.value),
+    )
+
+
+def cancel(tx: Transaction, command: Cancel) -> Changed:
+    """A waiting task ends now; a running one is asked to stop and ends when it has."""
+    _check(tx, command)
+    state, no = _state(tx, command.uid)
+    if state is None:
+        return no or _refused(command.uid, "unknown_task", "no such task")
+    if state is State.CANCELLED:
+        return Changed(command.uid, "changed", find_task(tx, command.uid))
+    if state in _UNDER_WAY:
+        why = command.reason or f"cancelled by {command.sender.by}"
+        tx.db.execute("UPDATE task SET stopping = ? WHERE uid = ?", (why, command.uid))
+        tx.event("task_stopping", command.uid, by=command.sender.by, because=why)
+        return Changed(command.uid, "stopping", find_task(tx, command.uid))
+    if state in (State.COMPLETED, State.FAILED):
+        return _refused(command.uid, "ended", f"{command.uid} is {state} already")
+    return _end(tx, command.uid, state, State.CANCELLED, "task_cancelled",
+                by=command.sender.by, because=command.reason)  # fmt: skip
+
+
+def _end(
+    tx: Transaction, uid: str, was: State, new: State, event: str, *, by: str, because: str
+) -> Changed:
+    done = tx.db.execute(
+        "UPDATE task SET state = :new, completed_at = :now, wake_at = NULL, quarantined = 0"
+        f" WHERE uid = :uid AND {may_change(new)}",
+        {"new": new.value, "now": tx.stamp, "uid": uid},
+    )
+    if not done.rowcount:
+        return _refused(uid, "not_allowed", f"{uid} is {was}, which does not become {new}")
+    tx.moves(was, new)
+    tx.event(event, uid, was=was, state=new, by=by, because=because or None)
+    return Changed(uid, "changed", find_task(tx, uid))
+
+
+_RETRIED = (State.FAILED, State.RETRYING, State.DEAD_LETTERED, State.CANCELLED)
+
+
+def retry(tx: Transaction, command: RetryNow) -> Changed:
+    """READY again with its failures forgiven; attempts go on counting from where they were."""
+    _check(tx, command)
+    state, no = _state(tx, command.uid)
+    if state is None:
+        return no or _refused(command.uid, "unknown_task", "no such task")
+    if state is State.READY:
+        return Changed(command.uid, "changed", find_task(tx, command.uid))
+    if state not in _RETRIED:
+        text = f"{command.uid} is {state}; failed, dead and cancelled tasks can be retried"
+        return _refused(command.uid, "not_retryable", text)
+    tx.db.execute(
+        "UPDATE task SET state = 'READY', failures = 0, interruptions = 0, wake_at = NULL,"
+        " completed_at = NULL, agent = NULL, ready_at = :now, epoch = epoch + 1"
+        f" WHERE uid = :uid AND {may_change(State.READY, *_RETRIED)}",
+        {"uid": command.uid, "now": tx.stamp},
+    )
+    tx.moves(state, State.READY)
+    tx.event("task_retried", command.uid, was=state, state="READY", by=command.sender.by,
+             because=command.reason or None)  # fmt: skip
+    return Changed(command.uid, "changed", find_task(tx, command.uid))
+
+
+_RESOLVED = {
+    "done": (State.COMPLETED, "task_completed"),
+    "failed": (State.FAILED, "task_failed"),
+    "cancelled": (State.CANCELLED, "task_cancelled"),
+}
+
+
+def resolve(tx: Transaction, command: Resolve) -> Changed:
+    """A person says what became of a task whose outcome the node cannot know."""
+    _check(tx, command)
+    state, no = _state(tx, command.uid)
+    if state is None:
+        return no or _refused(command.uid, "unknown_task", "no such task")
+    new, event = _RESOLVED[command.to]
+    if state is new:
+        return Changed(command.uid, "changed", find_task(tx, command.uid))
+    if state not in (State.PARKED, State.DEAD_LETTERED):
+        text = f"{command.uid} is {state}; only PARKED and dead tasks are resolved"
+        return _refused(command.uid, "not_parked", text)
+    return _end(tx, command.uid, state, new, event, by=command.sender.by,
+                because=f"resolved: {command.reason}")  # fmt: skip
+
+
+def set_node(tx: Transaction, command: SetNode) -> None:
+    """pause, resume, drain: enforced by the claim and hold statements themselves."""
+    check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
+    if tx.node.state == "quarantined":
+        raise Refused("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}", "quarantined")
+    if command.agent is not None:
+        done = tx.db.execute(
+            "UPDATE agent SET state = ?, reason = ? WHERE name = ?",
+            (command.to, command.reason, command.agent),
+        )
+        if not done.rowcount:
+            raise Refused("no_such_agent", f"{tx.node.name} has no agent named {command.agent}")
+    elif (tx.node.state, tx.node.reason) == (command.to, command.reason):
+        return
+    else:
+        tx.set_node(state=command.to, reason=command.reason, state_by=command.sender.by,
+                    drain_until=_until(tx, command), drain_then=command.then)  # fmt: skip
+    tx.event("state_changed", state=command.to, by=command.sender.by, because=command.reason or None,
+             data={"agent": command.agent} if command.agent else None)  # fmt: skip
+
+
+def _until(tx: Transaction, command: SetNode) -> str | None:
+    from datetime import timedelta
+
+    from ..clock import iso
+
+    if command.to != "draining" or command.deadline_s is None:
+        return None
+    return iso(tx.now + timedelta(seconds=command.deadline_s))

@@ -1,0 +1,112 @@
+"""The one strict decoder: bytes become JSON values here, or one clear error."""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+from .errors import BadInput
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+JsonObject = dict[str, JsonValue]
+
+LINE_MAX = 8 * 1024 * 1024
+DEPTH_MAX = 16
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+_INT_DIGITS = 20
+
+
+def decode_line(raw: bytes, limit: int = LINE_MAX) -> JsonValue:
+    """The JSON value of these bytes, or `BadInput` naming what is wrong with them."""
+    if len(raw) > limit:
+        raise BadInput(f"{len(raw)} bytes where at most {limit} are taken")
+    try:
+        value: JsonValue = _DECODER.decode(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise BadInput(f"nested deeper than {DEPTH_MAX}") from error
+    except json.JSONDecodeError as error:
+        raise BadInput(f"not JSON: {error.msg} at character {error.pos}") from error
+    # Without an escape the text holds no surrogate and no NUL: UTF-8 and JSON forbid both raw.
+    _check_depth(value, escapes=b"\\u" in raw)
+    return value
+
+
+def decode_object(raw: bytes, limit: int = LINE_MAX) -> JsonObject:
+    """The same, for a document that has to be an object."""
+    value = decode_line(raw, limit)
+    if not isinstance(value, dict):
+        raise BadInput(f"a {kind_of(value)} where an object belongs")
+    return value
+
+
+def kind_of(value: object) -> str:
+    """The JSON name of a value's type, for messages."""
+    names = {bool: "boolean", int: "number", float: "number", str: "string", type(None): "null"}
+    return names.get(type(value), "list" if isinstance(value, list) else "object")
+
+
+def _check_depth(value: JsonValue, *, escapes: bool) -> None:
+    level: list[JsonValue] = [value]
+    for _ in range(DEPTH_MAX):
+        deeper: list[JsonValue] = []
+        for item in level:
+            if type(item) is dict:
+                deeper.extend(item.values())
+                if escapes:
+                    deeper.extend(item)
+            elif type(item) is list:
+                deeper.extend(item)
+            elif escapes and type(item) is str:
+                check_text(item)
+        level = deeper
+        if not level:
+            return
+    raise BadInput(f"nested deeper than {DEPTH_MAX}")
+
+
+def check_text(text: str, field: str = "") -> None:
+    """Refuse what JSON can write and a file, an argument or a terminal cannot hold."""
+    if "\0" in text:
+        raise BadInput("holds a NUL character", field)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput(f"holds a lone surrogate at character {error.start}", field) from error
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise BadInput(f"the key {twice[:80]!r} stands twice in one object")
+    return result
+
+
+def _integer(digits: str) -> int:
+    if len(digits) <= _INT_DIGITS:
+        number = int(digits)
+        if _INT_MIN <= number <= _INT_MAX:
+            return number
+    raise BadInput(f"the integer {digits[:24]}… does not fit in 64 bits")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise BadInput(f"the number {text[:24]} is beyond what a double holds")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise BadInput(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_constant,
+)

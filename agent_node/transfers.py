@@ -1,0 +1,238 @@
+"""Answers the requests by which tasks move between two queues, and by which a hub is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from . import __version__, moves
+from .clock import iso
+from .commands import Because
+from .desk import Desk, Session
+from .errors import BadInput, NodeError, Refused
+from .fields import text
+from .moves import Transferred
+from .orders import merged
+from .ownership import evidence_of, living
+from .queries import Facts
+from .requests import REASON_MAX, Fields, Request
+from .strict import JsonObject
+from .task import task_from
+from .wire import OLDEST_WIRE, RESULTS_MAX, WIRE, reowned_out, size_of, transferred_out
+
+MOVES_MAX = 1000
+TARGETS_MAX = 10_000
+FENCED_MAX = 1000
+TERM_MAX = 2**53
+EPOCH_MAX = 2**62
+LEASE_S = 60.0
+LEASE_MAX_S = 86_400
+# What a whole batch is refused by when the sender itself has no say here.
+SENDER_RULES = frozenset({"old_term", "other_incarnation"})
+
+Settling = TypeVar("Settling", moves.Commit, moves.Abort, moves.Settled, moves.Activate, moves.Drop)
+
+
+class WireVersion(NodeError):
+    """There is no version of the wire that both sides speak; nothing was agreed."""
+
+    code = "wire_version"
+
+
+def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Who the hub is from here on. A lower term than one seen before is known, and refused."""
+    asked = request.fields
+    wire = _agreed_wire(asked)
+    hello = moves.Hello(
+        fleet=asked.node("fleet"),
+        hub=asked.node("hub"),
+        term=asked.whole("term", 0, TERM_MAX),
+        boot_id=desk.clock.boot_id(),
+        domains=asked.mapping("domains") if asked.has("domains") else None,
+        fenced=asked.flag("fenced"),
+    )
+    session.term, session.hub = hello.term, hello.hub
+    desk.apply(request, hello)
+    facts = desk.store.read(Facts())
+    return {
+        "wire": wire,
+        "node": facts.name,
+        "incarnation": facts.incarnation,
+        "generation": facts.generation,
+        "term": facts.term,
+        "state": facts.state,
+        "waits_for_hub": facts.waits_for_hub,
+        "version": __version__,
+        "at": iso(desk.clock.now()),
+    }
+
+
+def _agreed_wire(asked: Fields) -> int:
+    """The newest version that both speak."""
+    if not asked.has("wire"):
+        return WIRE
+    said = asked.entries("wire", 2)
+    lowest, highest = (said[0], said[-1]) if said else (None, None)
+    if type(lowest) is not int or type(highest) is not int:
+        raise BadInput("should be the lowest and the highest version, as [1, 1]", "wire")
+    agreed = min(highest, WIRE)
+    if agreed < max(lowest, OLDEST_WIRE):
+        raise WireVersion(f"you speak {lowest} to {highest}, this node {OLDEST_WIRE} to {WIRE}")
+    return agreed
+
+
+def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """These tasks are set aside for another node; each comes whole, with its hash."""
+    asked, bounds = request.fields, desk.settings
+    lease_s = asked.seconds("lease_s", LEASE_MAX_S) or LEASE_S
+    command = moves.Escrow(
+        to=asked.node("to"),
+        why=_why(asked),
+        lease_s=min(max(lease_s, bounds.lease_min_s), bounds.lease_max_s),
+        moves=tuple(_move(entry, asked) for entry in asked.objects("moves", MOVES_MAX)),
+        sender=session.sender(request),
+        even_if_pinned=asked.flag("even_if_pinned"),
+    )
+    return {"results": [*_bounded(_judged(desk.apply(request, command)))]}
+
+
+def _why(asked: Fields) -> moves.Why:
+    return asked.word("why", "stolen", "routed", "drained", "moved", "retried")
+
+
+def _move(entry: Fields, request: Fields) -> moves.Move:
+    return moves.Move(
+        xfer=entry.ulid("xfer"),
+        uid=entry.ulid("uid"),
+        epoch=entry.whole("epoch", 1, EPOCH_MAX),
+        peer_incarnation=_peer_incarnation(entry, request),
+    )
+
+
+def _peer_incarnation(entry: Fields, request: Fields) -> str | None:
+    """Said by the move itself, or once for all of them."""
+    name = "peer_incarnation"
+    return entry.maybe_text(name) if entry.has(name) else request.maybe_text(name)
+
+
+def _bounded(results: Sequence[Transferred]) -> list[JsonObject]:
+    """What one line holds. A task cut off here is escrowed: asked again, it comes."""
+    documents: list[JsonObject] = []
+    left = RESULTS_MAX
+    for moved in results:
+        document = transferred_out(moved)
+        left -= size_of(document)
+        if left < 0 and moved.task is not None:
+            because = Because("batch_full", "set aside, but the answer is full: ask for it again")
+            document = transferred_out(Transferred(moved.xfer, "refused", because))
+        documents.append(document)
+    return documents
+
+
+def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Copies are kept that do not run yet. What cannot be read is refused alone."""
+    asked = request.fields
+    offers: list[moves.Offer] = []
+    bad: dict[int, Transferred] = {}
+    for place, entry in enumerate(asked.objects("moves", MOVES_MAX)):
+        xfer = entry.ulid("xfer")
+        try:
+            offers.append(_offer(entry, asked, xfer))
+        except BadInput as error:
+            because = Because("bad_task", str(error)[:500])
+            bad[place] = Transferred(xfer, "refused", because)
+    command = moves.Hold(
+        giver=asked.node("from"),
+        why=_why(asked),
+        offers=tuple(offers),
+        sender=session.sender(request),
+        even_if_stopped=asked.flag("even_if_stopped"),
+    )
+    held = desk.apply(request, command) if offers else ()
+    return {"results": [transferred_out(moved) for moved in _judged(merged(bad, held))]}
+
+
+def _offer(entry: Fields, request: Fields, xfer: str) -> moves.Offer:
+    document = entry.inside("task").values
+    if document.get("epoch") is None:
+        raise BadInput("missing; a task that moves says its epoch", "epoch")
+    return moves.Offer(
+        xfer=xfer,
+        task=task_from(document),
+        sha256=str(entry.take("sha256", text(64))),
+        peer_incarnation=_peer_incarnation(entry, request),
+    )
+
+
+Handler = Callable[[Desk, Session, Request], JsonObject]
+
+
+def settling(kind: type[Settling]) -> Handler:
+    """The handler of commit, abort, settled, activate or drop."""
+
+    def answer(desk: Desk, session: Session, request: Request) -> JsonObject:
+        entries = request.fields.objects("moves", MOVES_MAX)
+        settles = tuple(_settle(entry, request.fields) for entry in entries)
+        command: Settling = kind(settles, session.sender(request))
+        results = _judged(desk.apply(request, command))
+        return {"results": [transferred_out(moved) for moved in results]}
+
+    return answer
+
+
+def _settle(entry: Fields, request: Fields) -> moves.Settle:
+    return moves.Settle(
+        xfer=entry.ulid("xfer"),
+        uid=entry.ulid("uid"),
+        peer=entry.node("peer"),
+        peer_incarnation=_peer_incarnation(entry, request),
+        ended=entry.maybe_text("ended"),
+    )
+
+
+def _judged(results: Sequence[Transferred]) -> Sequence[Transferred]:
+    """The results, unless not one of them is anything but a refusal of the sender."""
+    rules = {moved.because.rule if moved.because else None for moved in results}
+    rule = next(iter(rules)) if len(rules) == 1 else None
+    if rule in SENDER_RULES and all(moved.outcome == "refused" for moved in results):
+        because = results[0].because
+        raise Refused(str(rule), because.text if because else "", rule)
+    return results
+
+
+def answer_bar(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Tombstones for tasks that are to live elsewhere; what lies on the disk speaks against it."""
+    targets, fenced = _targets(request), _fenced(request)
+    evidence = evidence_of(desk, [target.uid for target in targets])
+    command = moves.Bar(targets, fenced, evidence, session.sender(request))
+    return {"results": [reowned_out(owned) for owned in desk.apply(request, command)]}
+
+
+def answer_reown(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """This node becomes the one owner, unless one of its own attempts may still live."""
+    targets, fenced = _targets(request), _fenced(request)
+    uids = [target.uid for target in targets]
+    command = moves.Reown(
+        targets=targets,
+        fenced=fenced,
+        evidence=evidence_of(desk, uids),
+        living=living(desk, uids),
+        sender=session.sender(request),
+    )
+    return {"results": [reowned_out(owned) for owned in desk.apply(request, command)]}
+
+
+def _targets(request: Request) -> tuple[moves.Target, ...]:
+    return tuple(
+        moves.Target(entry.ulid("uid"), entry.whole("epoch", 1, EPOCH_MAX))
+        for entry in request.fields.objects("uids", TARGETS_MAX)
+    )
+
+
+def _fenced(request: Request) -> tuple[moves.Fenced, ...]:
+    if not request.fields.has("fenced"):
+        return ()
+    entries = request.fields.objects("fenced", FENCED_MAX)
+    return tuple(
+        moves.Fenced(entry.node("node"), entry.text("incarnation", REASON_MAX)) for entry in entries
+    )

@@ -1,0 +1,167 @@
+"""Defines how everything that crosses between hub and node is written, and in which version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from .commands import Added, Because, Changed
+from .errors import BadInput, NodeError
+from .moves import Reowned, Transferred
+from .queries import Chosen, Doubt, Listed, NodeFacts, Shown
+from .strict import LINE_MAX, JsonObject, JsonValue
+from .task import Task, to_wire
+from .text import safe_text
+
+WIRE = 1
+OLDEST_WIRE = 1  # a node speaks its version and the one before; before 1 there was none
+EVENTS = frozenset(
+    "idle busy free_slot task_ready task_started task_finished state_changed needs_you".split()
+)
+MESSAGE_MAX = 500
+RESULTS_MAX = LINE_MAX - 64 * 1024  # what the entries of one reply may take, its frame aside
+
+Id = int | str | None
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def line_of(document: JsonObject) -> bytes:
+    """One line of the wire."""
+    return _encode(document).encode() + b"\n"
+
+
+def greeting_line(facts: NodeFacts, version: str) -> bytes:
+    """The first line, unasked: who answers here, and how far its database has come."""
+    return line_of(
+        {
+            "agent-node": version,
+            "wire": WIRE,
+            "node": facts.name,
+            "incarnation": facts.incarnation,
+            "generation": facts.generation,
+        }
+    )
+
+
+def result_line(asked: Id, result: JsonObject) -> bytes:
+    """The answer to one request; one that no line can hold becomes the error `batch_full`."""
+    line = line_of({"id": asked, "ok": True, "result": result})
+    if len(line) <= LINE_MAX:
+        return line
+    message = f"the answer takes {len(line)} bytes, a line {LINE_MAX}: ask for less at a time"
+    return error_line(asked, "batch_full", message)
+
+
+def error_line(asked: Id, code: str, message: str, **more: str) -> bytes:
+    """The refusal of one request; what came from outside is made visible and cut."""
+    error: JsonObject = {"code": code, "message": safe_text(message, MESSAGE_MAX)}
+    error.update({name: safe_text(text, MESSAGE_MAX) for name, text in more.items() if text})
+    return line_of({"id": asked, "ok": False, "error": error})
+
+
+def trouble_line(asked: Id, error: NodeError) -> bytes:
+    """The same, for an error of ours, with the field or the rule where it names one."""
+    field = error.field if isinstance(error, BadInput) else ""
+    rule = getattr(error, "rule", None) or ""
+    return error_line(asked, error.code, str(error), field=field, rule=rule, hint=error.hint)
+
+
+def event_line(event: str, seq: int, at: str) -> bytes:
+    """One piece of news for a subscriber; what it is about is asked for, never pushed."""
+    return line_of({"event": event, "seq": seq, "at": at})
+
+
+# --- What a store answered, as JSON -------------------------------------------------------------
+
+
+def brief(task: Task) -> JsonObject:
+    """The task without its body, for lists."""
+    document = to_wire(task)
+    del document["body"]
+    return document
+
+
+def because_out(because: Because | None) -> JsonObject:
+    """The reason under its name; nothing at all where there is none."""
+    if because is None:
+        return {}
+    return {"because": {"rule": because.rule, "text": because.text}}
+
+
+def added_out(added: Added) -> JsonObject:
+    """What became of one new task."""
+    return {"uid": added.uid, "outcome": added.outcome, **because_out(added.because)}
+
+
+def changed_out(changed: Changed) -> JsonObject:
+    """What became of one order, with the task as it now is."""
+    document: JsonObject = {"uid": changed.uid, "outcome": changed.outcome}
+    if changed.task is not None:
+        document["task"] = brief(changed.task)
+    return {**document, **because_out(changed.because)}
+
+
+def transferred_out(moved: Transferred) -> JsonObject:
+    """The recorded outcome of one transfer; the task comes whole where it is handed over."""
+    document: JsonObject = {"xfer": moved.xfer, "outcome": moved.outcome}
+    if moved.task is not None:
+        document["task"] = to_wire(moved.task)
+        document["sha256"] = moved.sha256
+    return {**document, **because_out(moved.because)}
+
+
+def reowned_out(owned: Reowned) -> JsonObject:
+    """barred, reowned, or refused and why."""
+    return {"uid": owned.uid, "outcome": owned.outcome, **because_out(owned.because)}
+
+
+def doubt_out(doubt: Doubt) -> JsonObject:
+    """A transfer that is not over, field by field."""
+    return dict(doubt.__dict__)
+
+
+def listed_out(listed: Listed) -> JsonObject:
+    """A page; it ends earlier than asked where one line could not hold it."""
+    tasks, after = fitting(map(brief, listed.tasks)), listed.next
+    if len(tasks) < len(listed.tasks):
+        after = listed.tasks[len(tasks) - 1].seq
+    return {"tasks": list(tasks), "next": after}
+
+
+def chosen_out(chosen: Chosen) -> JsonObject:
+    """Candidates, and how many all others are and by which rule they stay."""
+    return {
+        "tasks": [brief(task) for task in chosen.tasks],
+        "next": chosen.next,
+        "kept": dict(chosen.kept),
+        "eligible": chosen.eligible,
+        "total": chosen.total,
+    }
+
+
+def shown_out(shown: Shown) -> JsonObject:
+    """One task whole, with its attempts, its moves and what happened to it."""
+    return {
+        "task": to_wire(shown.task),
+        "attempts": list(shown.attempts),
+        "moves": list(shown.moves),
+        "events": list(shown.events),
+    }
+
+
+def fitting(documents: Iterable[JsonObject]) -> list[JsonObject]:
+    """As many from the front as one reply holds, and always one, so that paging gets on."""
+    kept: list[JsonObject] = []
+    left = RESULTS_MAX
+    for document in documents:
+        left -= size_of(document)
+        if left < 0 and kept:
+            break
+        kept.append(document)
+    return kept
+
+
+def size_of(value: JsonValue) -> int:
+    """The bytes that a value takes on the wire, with the comma behind it."""
+    text = _encode(value)
+    return 1 + (len(text) if text.isascii() else len(text.encode()))

@@ -1,0 +1,166 @@
+"""Keeps a few shims forked and waiting, so that starting a task costs no Python start-up."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+from .cgroups import enter_new
+from .failpoints import failpoint
+from .job import RUN_ATTEMPT, decode_job
+from .processes import Identity, become_subreaper, die_with_parent, identify, read_boot_id
+from .shim import Kit, attend, make_kit
+
+SPARES = 2
+_ASK_MAX = 4096
+_FIRST_FREE = 4  # 0, 1, 2 and the program's tree.lock at 3 are never anything else here
+_FORK_AGAIN_MS = 1000
+_TAKEN = b"t"
+_FAULT = 70  # what sysexits.h calls a fault of our own
+
+
+def main(cgroup_base: str = "") -> int:
+    """Serve the daemon at descriptor 0 until it is gone; shims that run are left running."""
+    daemon = _settle()
+    boot_id = read_boot_id()
+    _prepare_to_fork()
+    poll = select.poll()
+    poll.register(daemon, 0)  # work is for the shims; only the daemon's end concerns us
+    spares: list[int] = []
+    while True:
+        _fill(spares, poll, daemon, (boot_id, cgroup_base))
+        for number, _ in poll.poll(_FORK_AGAIN_MS if len(spares) < SPARES else None):
+            if number == daemon.fileno():
+                return 0
+            if os.read(number, 1) != _TAKEN:
+                return _FAULT  # a shim died unused; the daemon may try with a fresh zygote
+            poll.unregister(number)
+            spares.remove(number)
+            os.close(number)
+
+
+def _settle() -> socket.socket:
+    """Descriptors and signals as every shim and program of ours shall find them."""
+    daemon = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 10))
+    null = fcntl.fcntl(os.open(os.devnull, os.O_RDWR), fcntl.F_DUPFD_CLOEXEC, 10)
+    for number in (0, 1, _FIRST_FREE - 1):
+        os.dup2(null, number, inheritable=False)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number >= _FIRST_FREE and number != daemon.fileno():
+            _close_stray(number)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries our shims
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.chdir("/")
+    return daemon
+
+
+def _close_stray(number: int) -> None:
+    """What the daemon's starter left open would otherwise be open in every program, too."""
+    try:
+        os.close(number)
+    except OSError as error:
+        if error.errno != errno.EBADF:  # the listing's own descriptor is gone by now
+            raise
+
+
+def _prepare_to_fork() -> None:
+    """Import what is imported late, then stop the collector from touching shared pages."""
+    die_with_parent(on=False)
+    gc.disable()
+    gc.freeze()
+
+
+def _fill(
+    spares: list[int], poll: select.poll, daemon: socket.socket, about: tuple[str, str]
+) -> None:
+    """Fork until enough shims wait; out of processes, leave it for the next second."""
+    while len(spares) < SPARES:
+        near, far = os.pipe()
+        failpoint("zygote.before_fork")
+        try:
+            pid = os.fork()
+        except BlockingIOError:
+            os.close(near)
+            os.close(far)
+            return
+        if pid == 0:
+            for number in (near, *spares):
+                os.close(number)
+            _wait_as_spare(daemon, far, about)
+        failpoint("zygote.after_fork")
+        os.close(far)
+        spares.append(near)
+        poll.register(near, select.POLLIN)
+
+
+def _wait_as_spare(daemon: socket.socket, taken: int, about: tuple[str, str]) -> NoReturn:
+    """The forked child's whole life; nothing of it ever returns into the zygote's loop."""
+    code = _FAULT
+    try:
+        kit = _get_ready(*about)
+        code = _serve_one(daemon, taken, kit)
+    finally:
+        error = sys.exception()
+        if error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
+        os._exit(code)
+
+
+def _get_ready(boot_id: str, cgroup_base: str) -> Kit:
+    zygote = os.getppid()
+    die_with_parent(on=True)  # until there is work: a spare must not outlive its zygote unseen
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    become_subreaper()
+    me = identify(os.getpid(), boot_id)
+    if me is None or os.getppid() != zygote:
+        raise SystemExit(_FAULT)
+    cgroup = enter_new(cgroup_base, f"{me.pid}-{me.start_ticks}") if cgroup_base else None
+    return make_kit(me, cgroup)
+
+
+def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
+    """Wait for one attempt and see it through. The lock came to this process and to no other."""
+    asked, descriptors, _, _ = socket.recv_fds(daemon, _ASK_MAX, 3)
+    if asked != RUN_ATTEMPT:
+        return 0 if not asked else _FAULT
+    die_with_parent(on=False)
+    os.write(taken, _TAKEN)
+    os.close(taken)
+    job_file, folder, _shim_lock = descriptors
+    job = decode_job(os.pread(job_file, os.fstat(job_file).st_size, 0))
+    os.close(job_file)
+
+    def tell(started: float | None) -> None:
+        _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started)
+
+    attend(job, folder, kit, tell)
+    return 0
+
+
+def _report(
+    daemon: socket.socket,
+    me: Identity,
+    cgroup: str | None,
+    attempt: tuple[str, int],
+    started: float | None,
+) -> None:
+    """Say who runs this attempt, and let go of the daemon. One that is gone finds us by the lock."""
+    uid, n = attempt
+    about = {**me._asdict(), "cgroup": cgroup, "uid": uid, "n": n, "started": started}
+    pidfd = os.pidfd_open(me.pid)
+    try:
+        socket.send_fds(daemon, [json.dumps(about).encode()], [pidfd], socket.MSG_DONTWAIT)
+    except OSError:
+        return  # the next daemon adopts us; this one, if only slow, judges by the locks
+    finally:
+        os.close(pidfd)
+        daemon.close()

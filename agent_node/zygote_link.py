@@ -1,0 +1,179 @@
+"""Starts the zygote for the daemon, hands attempts to its shims, and hears who took them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from .attempts import AttemptFolder
+from .errors import BadInput, NodeError
+from .job import REPLY_MAX, RUN_ATTEMPT, Job, encode_job
+from .processes import Identity
+from .strict import decode_object
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # a folder, or the zipapp
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from agent_node.zygote import main; {}"
+_MAIN = "sys.exit(main(sys.argv[2]))"
+_END_PATIENCE_S = 5.0
+
+
+class ZygoteGone(NodeError):
+    """The zygote died or never came up. Attempts under way go on; start it again to start more.
+
+    An attempt that was handed over and not heard of may run: judge its folder, do not repeat it.
+    """
+
+    code = "zygote_gone"
+
+
+class Spawned(NamedTuple):
+    """Who runs an attempt. The caller closes `pidfd`, which becomes readable when the shim ends.
+
+    `started_at` None: the program could not be started; the verdict on its way says why.
+    """
+
+    uid: str
+    n: int
+    shim: Identity
+    pidfd: int
+    started_at: datetime | None
+    cgroup: str | None
+
+
+class Zygote:
+    """The daemon's end of a zygote. Start it before taking any lock: a fork copies them all."""
+
+    def __init__(self, prefix: tuple[str, ...] = (), cgroup_base: str | None = None) -> None:
+        self._prefix, self._cgroup_base = prefix, cgroup_base
+        self._socket: socket.socket | None = None
+        self._pid = 0
+
+    @property
+    def pid(self) -> int:
+        """The child that was started: the zygote, or the command of the prefix around it."""
+        return self._pid
+
+    def start(self) -> None:
+        """Bring it up, in place of an earlier one. It returns before the zygote is ready."""
+        self.close()
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        argv = [*self._prefix, sys.executable, "-I", "-S", "-c", _START.format(_MAIN)]
+        argv += [_ROOT, self._cgroup_base or ""]
+        with far:
+            try:
+                self._pid = os.posix_spawnp(
+                    argv[0],
+                    argv,
+                    os.environ,
+                    file_actions=((os.POSIX_SPAWN_DUP2, far.fileno(), 0),),
+                    setsid=True,  # a Ctrl-C meant for the daemon is not meant for the work
+                    setsigmask=(),
+                )
+            except OSError as error:
+                near.close()
+                raise ZygoteGone(f"zygote: could not start {argv[0]!r}: {error.strerror}") from error
+        self._socket = near
+
+    def fileno(self) -> int:
+        """What the daemon's selector watches: readable when a shim reports or the zygote is gone."""
+        return self._living().fileno()
+
+    def hand_over(self, job: Job, folder: AttemptFolder) -> None:
+        """Give one attempt to a waiting shim, with the lock that is from now on its alone.
+
+        Only a later `replies`, or the evidence in the folder, tells what became of it.
+        """
+        living = self._living()
+        descriptors = [_sealed(encode_job(job)), folder.open()]
+        try:
+            descriptors.append(folder.take_shim_lock())
+            socket.send_fds(living, [RUN_ATTEMPT], descriptors, socket.MSG_DONTWAIT)
+        except BlockingIOError as error:
+            raise ZygoteGone("zygote: takes no more work; what was handed over may run") from error
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise ZygoteGone("zygote: is gone; this attempt was not handed over") from error
+        finally:
+            for number in descriptors:
+                os.close(number)
+
+    def replies(self) -> tuple[Spawned, ...]:
+        """Whoever reported since the last call, without waiting; `ZygoteGone` when it is over."""
+        living, heard = self._living(), list[Spawned]()
+        while True:
+            try:
+                raw, descriptors, _, _ = socket.recv_fds(living, REPLY_MAX, 1, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return tuple(heard)
+            except ConnectionResetError:
+                raw, descriptors = b"", []
+            if raw:
+                heard.append(_spawned(raw, descriptors))
+            elif heard:
+                return tuple(heard)  # the end is still there to be met at the next call
+            else:
+                raise ZygoteGone("zygote: is gone; judge every attempt that was not heard of")
+
+    def spawn(self, job: Job, folder: AttemptFolder, *, patience_s: float = 10.0) -> Spawned:
+        """Hand over and wait for the answer; for callers with one attempt and nothing else to do."""
+        self.hand_over(job, folder)
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        give_up = time.monotonic() + patience_s
+        while time.monotonic() < give_up:
+            poll.poll(max(0.0, give_up - time.monotonic()) * 1000)
+            for spawned in self.replies():
+                if (spawned.uid, spawned.n) == (job.uid, job.n):
+                    return spawned
+                os.close(spawned.pidfd)
+        raise ZygoteGone(f"zygote: no answer within {patience_s:g} s; the attempt may run")
+
+    def close(self) -> None:
+        """Let the zygote end (running shims go on) and bury it; killed if it does not by itself."""
+        if self._socket is None:
+            return
+        self._socket.close()
+        self._socket = None
+        pidfd = os.pidfd_open(self._pid)
+        try:
+            poll = select.poll()
+            poll.register(pidfd, select.POLLIN)
+            if not poll.poll(_END_PATIENCE_S * 1000):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        finally:
+            os.close(pidfd)
+
+    def _living(self) -> socket.socket:
+        if self._socket is None:
+            raise ZygoteGone("zygote: was not started")
+        return self._socket
+
+
+def _sealed(content: bytes) -> int:
+    """A nameless file with this content: no size limit of a socket, no trace on the disk."""
+    descriptor = os.memfd_create("job", os.MFD_CLOEXEC)
+    written = 0
+    while written < len(content):
+        written += os.write(descriptor, memoryview(content)[written:])
+    return descriptor
+
+
+def _spawned(raw: bytes, descriptors: list[int]) -> Spawned:
+    said = decode_object(raw, REPLY_MAX)
+    started, cgroup = said["started"], said["cgroup"]
+    if not descriptors or not isinstance(said["n"], int):
+        raise BadInput("a shim's report lacks its pidfd or its attempt")
+    return Spawned(
+        uid=str(said["uid"]),
+        n=said["n"],
+        shim=Identity(*(said[name] for name in Identity._fields)),
+        pidfd=descriptors[0],
+        started_at=datetime.fromtimestamp(started, UTC) if isinstance(started, float) else None,
+        cgroup=cgroup if isinstance(cgroup, str) else None,
+    )

@@ -1,0 +1,1 @@
+"""Scheduled hub work: each sensor looks, decides, acts, and reports all three."""

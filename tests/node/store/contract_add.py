@@ -1,0 +1,187 @@
+"""What a store promises about work that comes in."""
+
+from __future__ import annotations
+
+from agent_node import commands as c
+from agent_node import queries as q
+from agent_node.task import Task, to_wire
+from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
+from tests.node.store.contract import Contract, MakeNode
+
+
+class TakesWork(Contract):
+    def test_what_was_added_is_shown_whole_and_ready(self, node: NodeAtHand) -> None:
+        given = a_task(
+            body="a\nb", needs=["gpu"], skills=["s"], key="k", ref="PR 7", priority=3, max_s=60,
+            tags=["t"], extra={"colour": [1, 2.5]}, retry={"initial_s": 0.5}, models=["big", "a"],
+        )  # fmt: skip
+        node.has(given)
+
+        kept = to_wire(node.task(given.uid))
+        wanted = to_wire(given)
+        for name in ("seq", "ready_at", "created_at", "source", "domain"):
+            kept.pop(name)
+            wanted.pop(name)
+        assert kept == wanted
+
+    def test_what_was_acknowledged_is_there_after_a_restart(self, node: NodeAtHand) -> None:
+        node.has(*(a_task(n) for n in range(20)))
+        node.reopen()
+
+        assert [node.state(uid(n)) for n in range(20)] == ["READY"] * 20
+        assert node.facts().counts["READY"] == 20
+
+    def test_unknown_fields_are_kept_through_the_store(self, node: NodeAtHand) -> None:
+        given = node.has(a_task(from_the_future={"deep": [None, True, 1.5]}))
+        node.reopen()
+        assert node.task(given.uid).extra == {"from_the_future": {"deep": [None, True, 1.5]}}
+
+    def test_the_same_task_again_exists(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        before = node.dump()
+
+        assert node.add(a_task())[0].outcome == "exists"
+        assert node.dump() == before
+
+    def test_a_repeat_does_not_bring_back_what_has_ended(self, node: NodeAtHand) -> None:
+        node.finish(node.running(a_task()))
+        assert node.add(a_task())[0].outcome == "exists"
+        assert node.state(uid()) == "COMPLETED"
+
+    def test_a_repeat_of_a_task_that_moved_away_exists(self, node: NodeAtHand) -> None:
+        given = node.has(a_task())
+        node.gives_away(xfer(), given)
+
+        assert node.add(a_task())[0].outcome == "exists"
+        assert node.state(uid()) == "MOVED"
+
+    def test_a_key_used_twice_with_the_same_content_exists_as_the_first(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task(1, subject="rotate", key="k"))
+        again = node.add(a_task(2, subject="rotate", key="k"))[0]
+
+        assert (again.outcome, again.uid) == ("exists", uid(1))
+        assert node.state(uid(2)) is None
+
+    def test_a_key_used_for_other_content_is_a_conflict_that_names_the_first(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task(1, subject="rotate", key="k"))
+        other = node.add(a_task(2, subject="delete", key="k"))[0]
+
+        assert other.outcome == "refused"
+        assert rule_of(other) == "key_conflict"
+        assert uid(1) in other.because.text  # type: ignore[union-attr]
+        assert node.state(uid(2)) is None
+
+    def test_one_uid_with_other_content_is_a_conflict(self, node: NodeAtHand) -> None:
+        node.has(a_task(1, subject="rotate"))
+        assert node.add(a_task(1, subject="delete"))[0].outcome == "refused"
+        assert node.task(uid(1)).subject == "rotate"
+
+    def test_a_key_stays_taken_after_the_end(self, node: NodeAtHand) -> None:
+        node.finish(node.running(a_task(1, key="k", subject="rotate")))
+        assert node.add(a_task(2, key="k", subject="rotate"))[0].outcome == "exists"
+        assert rule_of(node.add(a_task(3, key="k", subject="other"))[0]) == "key_conflict"
+
+    def test_a_key_stays_taken_behind_a_task_that_moved_away(self, node: NodeAtHand) -> None:
+        given = node.has(a_task(1, key="k", subject="rotate"))
+        node.gives_away(xfer(), given)
+
+        assert node.add(a_task(2, key="k", subject="rotate"))[0].outcome == "exists"
+        assert rule_of(node.add(a_task(3, key="k", subject="other"))[0]) == "key_conflict"
+
+    def test_keys_collide_within_one_batch_too(self, node: NodeAtHand) -> None:
+        answers = node.add(
+            a_task(1, key="k", subject="rotate"),
+            a_task(2, key="k", subject="rotate"),
+            a_task(3, key="k", subject="delete"),
+            a_task(4),
+        )
+        assert [answer.outcome for answer in answers] == ["added", "exists", "refused", "added"]
+
+    def test_a_batch_of_a_thousand_is_taken_in_order(self, node: NodeAtHand) -> None:
+        answers = node.add(*(a_task(n) for n in range(1000)))
+        assert [answer.uid for answer in answers] == [uid(n) for n in range(1000)]
+
+        first = node.ask(q.ListTasks(limit=600))
+        rest = node.ask(q.ListTasks(limit=600, after=first.next))
+        listed = [task.uid for task in (*first.tasks, *rest.tasks)]
+        assert listed == [uid(n) for n in range(1000)]
+        assert rest.next is None
+
+    def test_a_full_queue_refuses_and_says_so(self, make_node: MakeNode) -> None:
+        node = make_node(queue_max=2)
+        answers = node.add(a_task(1), a_task(2), a_task(3))
+
+        assert [answer.outcome for answer in answers] == ["added", "added", "refused"]
+        assert rule_of(answers[2]) == "no_room"
+
+    def test_a_repeat_is_no_new_task_for_a_full_queue(self, make_node: MakeNode) -> None:
+        node = make_node(queue_max=2)
+        node.has(a_task(1), a_task(2))
+        assert node.add(a_task(2))[0].outcome == "exists"
+
+    def test_room_comes_back_when_work_ends(self, make_node: MakeNode) -> None:
+        node = make_node(queue_max=1)
+        node.finish(node.running(a_task(1)))
+        assert node.add(a_task(2))[0].outcome == "added"
+
+    def test_a_paused_node_takes_work_in(self, node: NodeAtHand) -> None:
+        node.say(c.SetNode("paused", "upgrade"))
+        assert node.add(a_task())[0].outcome == "added"
+
+    def test_a_start_not_before_a_time_waits_for_it(self, node: NodeAtHand) -> None:
+        node.has(a_task(not_before="2026-03-10T03:46:00.000Z"))
+        assert node.state(uid()) in {"CREATED", "PENDING"}
+        assert node.facts().next_at == "2026-03-10T03:46:00.000Z"
+
+        node.wake(after=59.999)
+        assert node.state(uid()) in {"CREATED", "PENDING"}
+        assert node.wake(after=0.001).readied == 1
+        assert node.state(uid()) == "READY"
+
+    def test_a_start_not_before_the_past_waits_for_nothing(self, node: NodeAtHand) -> None:
+        node.has(a_task(not_before="2026-03-10T03:44:59.000Z"))
+        assert node.state(uid()) == "READY"
+
+    def test_a_dry_run_answers_the_same_and_changes_nothing(self, node: NodeAtHand) -> None:
+        before = node.dump()
+        would = node.say(c.Add((a_task(),)), dry_run=True)
+
+        assert would[0].outcome == "added"
+        assert node.dump() == before
+        assert node.add(a_task()) == would
+
+    def test_commands_together_happen_all_or_none(self, node: NodeAtHand) -> None:
+        """A fault in the second command takes the first one back."""
+        assert node.store is not None
+        one, two = node.store.together([c.Add((a_task(1),)), c.Claim("iris")])
+        assert isinstance(two, c.Claimed)
+        before = node.dump()
+
+        broken = Task(uid=uid(2), subject=None)  # type: ignore[arg-type]
+        try:
+            node.store.together([c.Add((a_task(3),)), c.Add((broken,))])
+        except Exception:  # whatever it is called, it must not leave half a change
+            assert node.dump() == before
+            node.has(a_task(4))
+        else:
+            raise AssertionError("a task without a subject was taken")
+
+    def test_lists_find_by_state_and_by_either_end_of_the_uid(self, node: NodeAtHand) -> None:
+        node.has(a_task(11), a_task(12), a_task(21))
+        got = node.running()
+
+        by_state = node.ask(q.ListTasks(states=("RUNNING",))).tasks
+        assert [task.uid for task in by_state] == [got.task.uid]
+        by_end = node.ask(q.ListTasks(match="1")).tasks
+        assert [task.uid for task in by_end] == [uid(11), uid(21)]
+        by_start = node.ask(q.ListTasks(match=uid(12)[:25])).tasks
+        assert [task.uid for task in by_start] == [uid(11), uid(12)]
+        assert node.ask(q.ListTasks(match="%")).tasks == ()
+
+    def test_lists_leave_the_bodies_out(self, node: NodeAtHand) -> None:
+        node.has(a_task(body="long"))
+        assert node.ask(q.ListTasks()).tasks[0].body == ""

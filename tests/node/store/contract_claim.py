@@ -1,0 +1,202 @@
+"""What a store promises about claiming: who gets what, in which order, and when nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_node import commands as c
+from agent_node import queries as q
+from tests.builders import NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
+from tests.node.store.contract import Contract
+
+
+def drained(node: NodeAtHand, agent: str = "iris") -> list[str]:
+    """Everything that this agent may claim, in the order in which it gets it."""
+    order = []
+    while isinstance(got := node.claim(agent), c.Claimed):
+        order.append(got.task.uid)
+        node.finish(got)
+    return order
+
+
+class Claims(Contract):
+    def test_the_most_urgent_goes_first_then_the_one_that_came_first(
+        self, node: NodeAtHand
+    ) -> None:
+        priorities = {1: 5, 2: 9, 3: 1, 4: 5, 5: 10, 6: 1}
+        node.has(*(a_task(n, priority=p) for n, p in priorities.items()))
+        assert drained(node) == [uid(n) for n in (3, 6, 1, 4, 2, 5)]
+
+    def test_a_finer_priority_orders_within_its_step(self, node: NodeAtHand) -> None:
+        node.has(a_task(1, priority_100=49), a_task(2, priority_100=40), a_task(3, priority_100=30))
+        assert drained(node) == [uid(3), uid(2), uid(1)]
+
+    def test_no_clock_has_a_say_in_the_order(self, node: NodeAtHand) -> None:
+        """The wall jumps back a year between two tasks; the first to come still goes first."""
+        node.has(a_task(1))
+        node.clock.set_wall("2025-03-10T03:45:00.000Z")
+        node.has(a_task(2))
+        assert drained(node) == [uid(1), uid(2)]
+
+    def test_a_task_goes_only_to_an_agent_with_every_power_it_needs(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("plain"), an_agent("rich", "gpu", "disk", "net"))
+        node.has(a_task(1, needs=["gpu", "disk"]), a_task(2, needs=["gpu", "camera"]))
+
+        assert rule_of(node.claim("plain")) == "needs_unmet"
+        assert node.claimed("rich").task.uid == uid(1)
+        assert rule_of(node.claim("rich")) == "needs_unmet"
+        assert node.state(uid(2)) == "READY"
+
+    def test_powers_that_come_later_count(self, node: NodeAtHand) -> None:
+        node.has(a_task(needs=["gpu"]))
+        assert isinstance(node.claim(), c.NothingToClaim)
+
+        node.set_agents(an_agent("iris", "gpu"))
+        assert node.claimed().task.uid == uid()
+
+    def test_powers_that_are_gone_do_not_count(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("iris", "gpu"))
+        node.has(a_task(needs=["gpu"]))
+        node.set_agents(an_agent("iris"))
+        assert rule_of(node.claim()) == "needs_unmet"
+
+    def test_skills_are_tags_and_keep_nobody_away(self, node: NodeAtHand) -> None:
+        node.has(a_task(skills=["stacks-js", "clarity"]))
+        assert node.claimed().task.uid == uid()
+
+    def test_a_rare_need_is_found_behind_many_others(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("iris", "rare"))
+        node.has(*(a_task(n, needs=[f"need{n % 7}"], priority=1) for n in range(200)))
+        node.has(a_task(999, needs=["rare"], priority=10))
+        assert node.claimed().task.uid == uid(999)
+
+    def test_nobody_gets_what_is_claimed(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        assert node.claimed().task.uid == uid()
+        assert rule_of(node.claim()) == "nothing_ready"
+
+    def test_an_unknown_agent_gets_nothing(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        assert rule_of(node.claim("stranger")) == "no_such_agent"
+        assert node.state(uid()) == "READY"
+
+    def test_an_agent_that_was_taken_away_gets_nothing(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("other"))
+        node.has(a_task())
+        assert rule_of(node.claim("iris")) == "no_such_agent"
+
+    @pytest.mark.parametrize("state", ["paused", "draining"])
+    def test_a_node_that_is_told_to_stop_claims_nothing(self, node: NodeAtHand, state: str) -> None:
+        node.has(a_task())
+        node.say(c.SetNode(state, "upgrade"))  # type: ignore[arg-type]
+
+        assert rule_of(node.claim()) == state
+        node.say(c.SetNode("active", "done"))
+        assert node.claimed().task.uid == uid()
+
+    def test_a_pause_outlives_a_restart(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        node.say(c.SetNode("paused", "upgrade"))
+        node.reopen()
+
+        assert (node.facts().state, node.facts().reason) == ("paused", "upgrade")
+        assert rule_of(node.claim()) == "paused"
+
+    def test_a_paused_agent_claims_nothing_and_others_go_on(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("one"), an_agent("two"))
+        node.has(a_task())
+        node.say(c.SetNode("paused", "its key expired", agent="one"))
+
+        assert rule_of(node.claim("one")) == "paused"
+        assert node.facts().state == "active"
+        assert node.claimed("two").task.uid == uid()
+
+    def test_a_paused_agent_stays_paused_when_agents_are_named_again(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task())
+        node.say(c.SetNode("paused", "its key expired", agent="iris"))
+        node.reopen()
+        assert rule_of(node.claim()) == "paused"
+
+    def test_an_agent_that_is_not_here_cannot_be_paused(self, node: NodeAtHand) -> None:
+        command = c.SetNode("paused", "typing error", agent="irsi")
+        assert refusal(node, command) == "no_such_agent"
+
+    def test_a_claim_numbers_the_attempt_and_says_who(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        got = node.claimed()
+
+        assert (got.n, got.task.state, len(got.token) >= 16) == (1, "CLAIMED", True)
+        assert node.task(uid()).claim == {
+            "agent": "iris",
+            "claimed_at": "2026-03-10T03:45:00.000Z",
+            "heartbeat_at": "2026-03-10T03:45:00.000Z",
+        }
+
+    def test_a_claim_hands_over_the_whole_task(self, node: NodeAtHand) -> None:
+        node.has(a_task(body="do it", extra={"a": 1.5}, models=["b", "a"]))
+        got = node.claimed().task
+        assert (got.body, got.extra, got.models) == ("do it", {"a": 1.5}, ["b", "a"])
+
+    def test_numbers_go_on_and_tokens_differ(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        first = node.claimed()
+        node.finish(first, "interrupted")
+        second = node.claimed()
+        assert (first.n, second.n) == (1, 2)
+        assert first.token != second.token
+
+    def test_numbers_go_on_after_a_restart(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        node.finish(node.claimed(), "interrupted")
+        node.reopen()
+        assert node.claimed().n == 2
+
+    def test_numbers_go_on_when_the_task_comes_from_another_node(self, node: NodeAtHand) -> None:
+        tried = [{"n": n, "node": "forge", "agent": "forge"} for n in (1, 2, 3)]
+        node.takes(xfer(), a_task(attempts=tried, failures=2))
+        assert node.claimed().n == 4
+
+    def test_what_runs_is_listed_for_a_new_daemon_to_adopt(self, node: NodeAtHand) -> None:
+        node.has(a_task(1, max_s=60), a_task(2))
+        one = node.claimed()
+        node.start(one, pid=77)
+        two = node.claimed()
+        node.reopen()
+
+        attempts = {open_.uid: open_ for open_ in node.ask(q.OpenAttempts())}
+        assert set(attempts) == {one.task.uid, two.task.uid}
+        adopted = attempts[one.task.uid]
+        assert (adopted.n, adopted.token, adopted.pid, adopted.start_ticks) == (1, one.token, 77, 99)
+        assert (adopted.boot_id, adopted.max_s) == (node.clock.boot_id(), 60)
+        assert attempts[two.task.uid].pid is None
+
+    def test_only_the_attempt_that_was_claimed_starts(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        got = node.claimed()
+        stale = c.Started(uid(), got.n + 1, 1, 1, "boot")
+
+        assert node.say(stale) is False
+        assert node.state(uid()) == "CLAIMED"
+        assert node.start(got) is True
+        assert node.state(uid()) == "RUNNING"
+
+    def test_a_beat_counts_for_the_running_attempt_alone(self, node: NodeAtHand) -> None:
+        got = node.running(a_task())
+        node.clock.advance(30)
+
+        assert node.say(c.Beat(uid(), got.n, "half way")) is True
+        task = node.task(uid())
+        assert task.progress == "half way"
+        assert task.claim is not None
+        assert task.claim["heartbeat_at"] == "2026-03-10T03:45:30.000Z"
+        assert node.say(c.Beat(uid(), got.n + 1)) is False
+        node.finish(got)
+        assert node.say(c.Beat(uid(), got.n)) is False
+
+    def test_a_claim_may_be_rehearsed(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        before = node.dump()
+        assert isinstance(node.say(c.Claim("iris"), dry_run=True), c.Claimed)
+        assert node.dump() == before

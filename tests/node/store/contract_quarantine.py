@@ -1,0 +1,152 @@
+"""What a store promises in quarantine: nothing runs, nothing moves, and a person is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_node import commands as c
+from agent_node import moves as m
+from agent_node import queries as q
+from agent_node.errors import Refused
+from agent_node.spec import hash_of, spec_of
+from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
+from tests.node.store.contract import Contract
+
+NEW = "01NEWZ00000000000000000000"
+T9 = a_task(9)
+
+
+def with_everything(node: NodeAtHand) -> NodeAtHand:
+    """READY 1, ESCROW 2, HELD 3, RUNNING 4, MOVED 5, RETRYING 6, COMPLETED 7."""
+    node.finish(node.running(a_task(7)))
+    node.finish(node.running(a_task(6)), "failed", error_kind="crash")
+    node.running(a_task(4))
+    node.has(a_task(1), a_task(2), a_task(5))
+    node.escrow(xfer(2), a_task(2))
+    node.hold(xfer(3), a_task(3))
+    node.gives_away(xfer(5), a_task(5))
+    return node
+
+
+def quarantined(node: NodeAtHand) -> NodeAtHand:
+    with_everything(node)
+    node.say(m.Quarantine("an older copy was put back", new_incarnation=NEW))
+    return node
+
+
+def said(node: NodeAtHand, command: c.Command[object]) -> str:
+    """What came of it: the outcome's own word, or `refused`."""
+    try:
+        outcome = node.say(command)
+    except Refused:
+        return "refused"
+    first = outcome[0] if isinstance(outcome, tuple) else outcome
+    return str(getattr(first, "outcome", first))
+
+
+class Quarantines(Contract):
+    def test_nothing_runs(self, node: NodeAtHand) -> None:
+        quarantined(node)
+        assert rule_of(node.claim()) == "quarantined"
+        node.reopen()
+        assert rule_of(node.claim()) == "quarantined"
+        assert (node.facts().state, node.facts().reason) == (
+            "quarantined", "an older copy was put back",
+        )  # fmt: skip
+
+    def test_what_was_on_its_way_or_running_waits_for_a_person(self, node: NodeAtHand) -> None:
+        quarantined(node)
+        states = {number: node.state(uid(number)) for number in range(1, 8)}
+        assert {states[number] for number in (2, 3, 4)} == {"PARKED"}
+        assert (states[5], states[7]) == ("MOVED", "COMPLETED")
+        assert states[1] in {"READY", "PARKED"}
+
+    def test_a_new_life_has_a_new_name(self, node: NodeAtHand) -> None:
+        before = node.facts().incarnation
+        quarantined(node)
+        assert node.facts().incarnation == NEW != before
+
+    def test_a_quarantine_by_hand_keeps_the_name(self, node: NodeAtHand) -> None:
+        before = node.facts().incarnation
+        node.say(m.Quarantine("it misbehaves"))
+        assert node.facts().incarnation == before
+        assert node.facts().state == "quarantined"
+
+    def test_nothing_comes_in_and_nothing_leaves(self, node: NodeAtHand) -> None:
+        quarantined(node)
+        offer = m.Offer(xfer(9), T9, hash_of(spec_of(T9)))
+        for command in (
+            c.Add((T9,)),
+            m.Escrow("loom", "stolen", 60, (m.Move(xfer(8), uid(1), 1),)),
+            m.Hold("forge", "stolen", (offer,)),
+        ):
+            assert said(node, command) == "refused"
+        assert node.state(uid(9)) is None
+
+    @pytest.mark.parametrize("kind", [m.Commit, m.Abort, m.Settled, m.Activate, m.Drop, "escrow"])
+    def test_no_word_of_a_move_makes_anything_ready(self, node: NodeAtHand, kind: type) -> None:
+        quarantined(node)
+        states = {number: node.state(uid(number)) for number in range(1, 8)}
+        for number, peer in ((2, "loom"), (3, "forge"), (5, "loom")):
+            if kind == "escrow":
+                said(node, m.Escrow(peer, "stolen", 60, (m.Move(xfer(number), uid(number), 1),)))
+            else:
+                said(node, kind((m.Settle(xfer(number), uid(number), peer),)))
+        assert {number: node.state(uid(number)) for number in range(1, 8)} == states
+
+    def test_no_time_makes_anything_ready(self, node: NodeAtHand) -> None:
+        """The lease of task 2 and the wait of task 6 both end, and nothing comes of it."""
+        quarantined(node)
+        assert node.wake(after=10_000).readied == 0
+        assert node.facts().counts.get("READY", 0) <= 1
+        assert node.state(uid(2)) == "PARKED"
+
+    @pytest.mark.parametrize(
+        "word",
+        [
+            c.SetFields(uid(1), {"priority": 1}),
+            c.Cancel(uid(1)),
+            c.RetryNow(uid(6)),
+            c.SetNode("active", "let it run"),
+            c.SetNode("paused", "pause"),
+        ],
+        ids=["set", "cancel", "retry", "resume", "pause"],
+    )
+    def test_words_for_a_working_node_are_refused(
+        self, node: NodeAtHand, word: c.Command[object]
+    ) -> None:
+        """`resume` least of all: only a release ends a quarantine."""
+        quarantined(node)
+        states = {number: node.state(uid(number)) for number in range(1, 8)}
+        assert said(node, word) == "refused"
+        assert node.facts().state == "quarantined"
+        assert {number: node.state(uid(number)) for number in range(1, 8)} == states
+
+    def test_a_person_may_still_resolve(self, node: NodeAtHand) -> None:
+        quarantined(node)
+        assert node.say(c.Resolve(uid(4), "cancelled", "I looked")).outcome == "changed"
+        assert node.state(uid(4)) == "CANCELLED"
+
+    def test_a_result_of_the_earlier_life_is_late(self, node: NodeAtHand) -> None:
+        """The program of task 4 ran on the machine before; what it says is kept, not believed."""
+        quarantined(node)
+        answer = node.say(c.Finish(uid(4), 1, c.Result("completed")))
+        assert not answer.accepted
+        assert node.state(uid(4)) == "PARKED"
+
+    def test_a_word_for_the_earlier_life_changes_nothing(self, node: NodeAtHand) -> None:
+        before = node.facts().incarnation
+        quarantined(node)
+        was = node.dump()
+        sender = c.Sender("hub:arc", None, before)
+        for kind, number, peer in (
+            (m.Commit, 2, "loom"), (m.Abort, 2, "loom"), (m.Activate, 3, "forge"),
+            (m.Drop, 3, "forge"),
+        ):  # fmt: skip
+            said(node, kind((m.Settle(xfer(number), uid(number), peer),), sender))
+        assert node.dump() == was
+
+    def test_reading_goes_on(self, node: NodeAtHand) -> None:
+        quarantined(node)
+        assert len(node.ask(q.ListTasks()).tasks) >= 6
+        assert node.task(uid(1)).subject == "work 1"

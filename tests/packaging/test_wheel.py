@@ -1,0 +1,65 @@
+"""Builds the wheel, installs it into an empty venv, and runs the command it brings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import agent_node
+from tools.sources import ROOT
+
+BUILD_WITHIN_S = 60
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run([sys.executable, *build], capture_output=True, text=True,
+                           timeout=BUILD_WITHIN_S, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_the_three_packages_and_no_tests(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert tops == {"arc", "agent_node", "sensors",
+                    f"arc_fleet-{agent_node.__version__}.dist-info"}
+
+
+def test_the_wheel_carries_every_module_of_the_checkout(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.endswith(".py")}
+    there = {file.relative_to(ROOT).as_posix() for package in ("arc", "agent_node", "sensors")
+             for file in (ROOT / package).rglob("*.py")}
+    assert packed == there
+
+
+def test_the_wheel_needs_python_3_11_and_no_other_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        name = f"arc_fleet-{agent_node.__version__}.dist-info/METADATA"
+        metadata = archive.read(name).decode().splitlines()
+    assert "Requires-Python: >=3.11" in metadata
+    assert [line for line in metadata if line.startswith("Requires-Dist")] == []
+
+
+def test_it_installs_into_an_empty_venv_and_works(wheel: Path, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    install = ["-m", "pip", "--python", str(venv / "bin" / "python"), "install", "--quiet",
+               "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    installed = subprocess.run([sys.executable, *install], capture_output=True, text=True,
+                               timeout=BUILD_WITHIN_S, check=False)
+    assert installed.returncode == 0, installed.stderr
+    said = subprocess.run([venv / "bin" / "agent-node", "version"], capture_output=True,
+                          text=True, check=False, cwd=tmp_path,
+                          env={"PATH": os.defpath, "HOME": str(tmp_path)})
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == f"agent-node {agent_node.__version__}\n"

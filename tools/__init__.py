@@ -1,0 +1,1 @@
+"""Chores around the project: pins, the map, the tiers of tests. Never shipped."""
