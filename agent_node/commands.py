@@ -111,9 +111,10 @@ class Started(Command["bool"]):
 
 @dataclass(frozen=True)
 class Result:
-    """How an attempt ended. `interrupted` costs no retry; `unproved` parks the task."""
+    """How an attempt ended. `interrupted` costs no retry and is counted, three times at most;
+    `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task."""
 
-    kind: Literal["completed", "failed", "interrupted", "unproved", "cancelled"]
+    kind: Literal["completed", "failed", "interrupted", "requeued", "unproved", "cancelled"]
     error_kind: str | None = None
     message: str | None = None
     output: JsonValue = None

@@ -63,6 +63,10 @@ def read_settings(path: Path) -> NodeSettings:
     """The settings in this file, or `BadSettings` with the file, the line and what to write."""
     try:
         text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        missing = BadSettings(f"{path}: is not there, so this is no node yet")
+        missing.hint = "agent-node init --name NAME"
+        raise missing from error
     except OSError as error:
         raise BadSettings(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

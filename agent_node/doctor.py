@@ -191,18 +191,19 @@ _JOURNAL_REASONS = {
 def check_agent(agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Whether the program of this agent can be started at all."""
     name = f"agent {agent.name}"
-    if agent.cwd is not None and not os.path.isdir(agent.cwd):
+    startable = agent.cwd is None or os.path.isdir(agent.cwd)
+    if not startable:
         yield Check(name, "finding", f"cwd {agent.cwd} is no folder", f"mkdir -p {agent.cwd}")
-    found = [_program(words[0], agent, environ) for words in (agent.run, agent.prefix) if words]
-    missing = [words[0] for words in (agent.run, agent.prefix) if words]
-    for word, path in zip(missing, found, strict=True):
+    programs = [words[0] for words in (agent.run, agent.prefix) if words]
+    found = [_program(word, agent, environ) for word in programs]
+    for word, path in zip(programs, found, strict=True):
         if path is None:
             fix = "give its whole path in run, or install it where PATH finds it"
             yield Check(name, "finding", f"program {word} was not found", fix)
     unset = [variable for variable in agent.env if variable not in environ]
     if unset:
         yield Check(name, "note", f"not set here, so not passed on: {', '.join(unset)}")
-    if None not in found:
+    if startable and None not in found:
         yield Check(name, "ok", f"{found[0]}, {agent.slots} at a time")
 
 

@@ -20,8 +20,8 @@ TEXT_MAX = 4096
 
 Check = Callable[[JsonValue, str], JsonValue]
 is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
-_is_stamp = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z").fullmatch
-_is_money = re.compile(r"\d{1,12}(\.\d{1,9})?").fullmatch
+_is_stamp = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z").fullmatch
+_is_money = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?").fullmatch
 
 
 def _wrong(value: JsonValue, name: str, wanted: str) -> BadInput:
@@ -187,9 +187,17 @@ def check_size(value: JsonValue, name: str, largest: int = EXTRA_MAX) -> None:
     """Refuse a nested value whose JSON is larger than what a row should carry."""
     import json
 
-    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     if size > largest:
-        raise BadInput(f"{size} characters of JSON; at most {largest} are taken", name)
+        raise BadInput(f"{size} bytes of JSON; at most {largest} are taken", name)
+
+
+def history(value: JsonValue, name: str) -> JsonValue:
+    """The attempts that a task brings along: a hundred of them, each with its message."""
+    if type(value) is not list:
+        raise _wrong(value, name, "a list")
+    check_size(value, name, 16 * EXTRA_MAX)
+    return value
 
 
 def nullable(check: Check) -> Check:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from .attempts import attempt_numbers
 from .desk import Desk, Session
-from .errors import Refused
+from .errors import BadInput, Refused
 from .fields import one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
 from .queries import Candidates, Doubts, Events, ListTasks, ShowTask, Wanting
@@ -77,7 +77,7 @@ def answer_candidates(desk: Desk, session: Session, request: Request) -> JsonObj
     asked = request.fields
     query = Candidates(
         why=asked.word("why", "stolen", "routed", "drained", "moved", "retried"),
-        wanting=tuple(map(_wanting, asked.objects("for", PEERS_MAX))),
+        wanting=_wanted(asked),
         steal_from=asked.maybe_whole("steal_from", 1, 10),
         order=_order(asked),
         limit=asked.limit(100, PAGE_MAX),
@@ -90,6 +90,13 @@ def _order(asked: Fields) -> Literal["least_urgent", "most_urgent"]:
     if not asked.has("order"):
         return "least_urgent"
     return asked.word("order", "least_urgent", "most_urgent")
+
+
+def _wanted(asked: Fields) -> tuple[Wanting, ...]:
+    wanting = tuple(map(_wanting, asked.objects("for", PEERS_MAX)))
+    if not wanting:
+        raise BadInput("names nobody; say which nodes might take something", asked.name_of("for"))
+    return wanting
 
 
 def _wanting(entry: Fields) -> Wanting:

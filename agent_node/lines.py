@@ -40,6 +40,11 @@ class Lines:
         self._searched, self._end = 0, -1
         return line
 
+    def put_back(self, line: bytes) -> None:
+        """Undo one `take`."""
+        self._held[:0] = line + b"\n"
+        self._searched, self._end = 0, -1
+
     def rest(self) -> bytes:
         """Everything that was not taken, whole lines and a begun one; nothing is left here."""
         held = bytes(self._held)

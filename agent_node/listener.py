@@ -1,4 +1,4 @@
-"""Lets peers in through the home's socket and carries their bytes, never waiting for any of them."""
+"""Lets peers in through the home's socket and carries their bytes, waiting for none of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from collections.abc import Callable
 
 from .conversation import Conversation
 from .replies import Answers
+from .wire import error_line
 
 CHUNK = 256 * 1024
 PEERS_MAX = 64
 LINES_A_TURN = 8  # of one peer, before the others and the dispatcher have their turn
 WELL_ENDED, ENDED = b"bye\n", b"over\n"
+
+CROWDED = f"{PEERS_MAX} are connected already; nothing was asked, try again"
 
 Ready = Callable[[int], None]
 
@@ -31,7 +34,7 @@ class Doorway:
         self._door, self._answers, self.selector = door, answers, selector
         self._peers: set[Peer] = set()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        door.setblocking(False)
+        door.settimeout(0)
         selector.register(door, selectors.EVENT_READ, self._admit)
         selector.register(self._bell, selectors.EVENT_READ, self._next_round)
 
@@ -39,6 +42,11 @@ class Doorway:
         """Tell every session that wants to know."""
         for peer in list(self._peers):
             peer.push(event, seq, at)
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody wants news at all."""
+        return any(peer.wants_news for peer in self._peers)
 
     def close(self) -> None:
         """End every talk where it stands: who was not answered asks again."""
@@ -62,10 +70,11 @@ class Doorway:
             connection, _ = self._door.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
+        connection.settimeout(0)
         if len(self._peers) >= PEERS_MAX:
-            connection.close()
+            with connection:
+                connection.send(error_line(None, "crowded", CROWDED))
             return
-        connection.setblocking(False)
         self._peers.add(Peer(connection, self._answers, self))
 
     def _next_round(self, mask: int) -> None:
@@ -91,6 +100,12 @@ class Peer:
         """Send news, where it is wanted."""
         self._talk.push(event, seq, at)
         self.go_on()
+
+    @property
+    def wants_news(self) -> bool:
+        """Whether this peer subscribed to anything."""
+        session = self._talk.session
+        return session is not None and bool(session.wants)
 
     def go_on(self) -> None:
         """Answer some lines, send what can be sent, and see what to wait for next."""

@@ -107,21 +107,11 @@ def answer_set(desk: Desk, session: Session, request: Request) -> JsonObject:
     fields = checked(request.fields.inside("fields").values, _SET_FIELDS, "fields")
     if not fields:
         raise BadInput("names nothing to set", "fields")
-    _settle_priority(fields)
 
     def order(uid: str, reason: str, sender: Sender) -> Command[Changed]:
         return SetFields(uid, fields, reason, sender)
 
     return _each(desk, session, request, order)
-
-
-def _settle_priority(fields: JsonObject) -> None:
-    """The finer word decides; a plain priority takes an earlier finer word back."""
-    fine = fields.get("priority_100")
-    if isinstance(fine, int):
-        fields["priority"] = min(fine // 10 + 1, 10)
-    elif "priority" in fields:
-        fields["priority_100"] = None
 
 
 def answer_cancel(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -176,5 +176,17 @@ class OpenAttempt:
     extra: JsonObject = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Due:
+    """When something comes due by itself: by the wall, and in seconds since boot. None: nothing."""
+
+    at: str | None
+    lease: float | None
+
+
+class NextDue(Query[Due]):
+    """When to wake next."""
+
+
 class OpenAttempts(Query[tuple[OpenAttempt, ...]]):
     """What a new daemon has to adopt, or prove dead."""

@@ -91,6 +91,10 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
+# What changes something that no rollback takes back; asking reads `dry_run` and ignores it.
+WITHOUT_TRIAL = frozenset({"hello", "subscribe"})
+
+
 class Answers:
     """A node's voice: the same for a hub and for the owner, with a daemon and without."""
 
@@ -122,6 +126,8 @@ class Answers:
         if handler is None:
             known = ", ".join(sorted(HANDLERS))
             raise Refused("unknown_request", f"there is no such request; there are: {known}")
+        if request.dry_run and request.do in WITHOUT_TRIAL:
+            raise Refused("not_supported", f"{request.do} has no dry run")
         return handler(self.desk, session, request)
 
 

@@ -71,7 +71,7 @@ class Reporter:
 
     def __init__(self, home: Home, clock: Clock, build: Callable[[], JsonObject]) -> None:
         self._home, self._clock, self._build = home, clock, build
-        self._says_idle = True  # whatever an earlier daemon left: the first change is written at once
+        self._says_idle = True  # for all we know: an earlier daemon may have left it so
         self._changed = True
         self._tried_at = clock.boottime() - EVERY_S
         self.trouble: str | None = None

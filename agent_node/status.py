@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from .clock import iso, parse_iso
 from .config import NodeSettings
@@ -33,8 +33,8 @@ def build_report(
     """
     running = _running(facts)
     idle = dispatching and is_empty(facts, doubts) and facts.state == "active"
-    since = max(filter(None, (facts.idle_since, dispatching_since)), default=None)
-    agents = _agents(facts, settings)
+    since = _idle_since(facts, doubts, now)
+    agents = facts.agents or _unclaimed(settings)
     return {
         "schema": SCHEMA,
         "node": facts.name,
@@ -44,18 +44,18 @@ def build_report(
         "written_at": iso(now),
         "dispatcher": "running" if dispatching else "stopped",
         "idle": idle,
-        "idle_since": (since or iso(now)) if idle else None,
+        "idle_since": max(since, dispatching_since or since) if idle else None,
         "pending_count": facts.counts.get(State.READY, 0),
         "running_count": running,
-        "slots": sum(agent.slots for agent in facts.agents),
-        "free_slots": sum(map(_free_slots, facts.agents)),
+        "slots": sum(agent.slots for agent in agents),
+        "free_slots": sum(map(_free_slots, agents)),
         "state": _state(facts, running),
         "reason": facts.reason,
         "counts": {state: count for state, count in sorted(facts.counts.items()) if count},
         "movable_count": facts.movable,
         "oldest_ready_s": _age(facts.oldest_ready_at, now),
         "doubts": [doubt_out(doubt) for doubt in doubts],
-        "agents": agents,
+        "agents": _agents(agents, settings),
         "skills": [*sorted({skill for agent in settings.agents for skill in agent.skills})],
         "capabilities": [],
         "last_task": facts.last_task,
@@ -72,6 +72,16 @@ def is_empty(facts: NodeFacts, doubts: Sequence[Doubt]) -> bool:
     return not young and not any(facts.counts.get(state) for state in busy)
 
 
+def _idle_since(facts: NodeFacts, doubts: Sequence[Doubt], now: datetime) -> str:
+    """When the last of it went: a copy counted as on its way until it had been held so long."""
+    if facts.idle_since is not None:
+        return facts.idle_since
+    went = [doubt.age_s - HELD_BLOCKS_S for doubt in doubts if doubt.state == State.HELD]
+    ended = facts.last_task.get("ended_at") if facts.last_task else None
+    stamps = [iso(now - timedelta(seconds=max(age, 0))) for age in went]
+    return max([*stamps, ended] if isinstance(ended, str) else stamps, default=iso(now))
+
+
 def _running(facts: NodeFacts) -> int:
     return sum(facts.counts.get(state, 0) for state in UNDERWAY)
 
@@ -85,7 +95,12 @@ def _free_slots(agent: AgentFacts) -> int:
     return max(agent.slots - agent.running, 0) if agent.state in {"active", "failing"} else 0
 
 
-def _agents(facts: NodeFacts, settings: NodeSettings) -> list[JsonValue]:
+def _unclaimed(settings: NodeSettings) -> tuple[AgentFacts, ...]:
+    """The agents of a node whose daemon has never run: the store does not know them yet."""
+    return tuple(AgentFacts(agent.name, "active", agent.slots, 0, None) for agent in settings.agents)
+
+
+def _agents(agents: Sequence[AgentFacts], settings: NodeSettings) -> list[JsonValue]:
     skills = {agent.name: agent.skills for agent in settings.agents}
     return [
         {
@@ -97,7 +112,7 @@ def _agents(facts: NodeFacts, settings: NodeSettings) -> list[JsonValue]:
             "last_heartbeat": agent.last_heartbeat,
             "paused": agent.state in {"paused", "draining"},
         }
-        for agent in facts.agents
+        for agent in agents
     ]
 
 

@@ -129,12 +129,6 @@ def terminal_width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
         return None
 
 
-def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether colour may be used: a terminal reads along and nobody set NO_COLOR."""
-    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
-    return stream.isatty() and not plain
-
-
 def counted(count: int, thing: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -14,6 +14,7 @@ from .toml_lines import Place
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 RESERVED = {"pool": "is a reserved key: pools of agents are not built yet; leave it out"}
 TEXT_MAX = 256 * 1024
+SHOWN_MAX = 60
 
 _SIZE = re.compile(r"(\d{1,15}) *(|B|KiB|MiB|GiB|TiB)")
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -167,7 +168,7 @@ def shown(value: object) -> str:
     if value is None:
         return "nothing"
     text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__} of {len(text)} characters"  # noqa: PLR2004
+    return text if len(text) <= SHOWN_MAX else f"a {type(value).__name__} of {len(text)} characters"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from . import __version__, moves
 from .clock import iso
 from .commands import Because
 from .desk import Desk, Session
-from .errors import BadInput, NodeError, Refused
+from .errors import BadInput, NodeError
 from .fields import text
 from .moves import Transferred
 from .orders import merged
@@ -26,9 +26,7 @@ FENCED_MAX = 1000
 TERM_MAX = 2**53
 EPOCH_MAX = 2**62
 LEASE_S = 60.0
-LEASE_MAX_S = 86_400
-# What a whole batch is refused by when the sender itself has no say here.
-SENDER_RULES = frozenset({"old_term", "other_incarnation"})
+LEASE_MAX_S = 86_400  # nobody means more; what is meant is then put between our bounds
 
 Settling = TypeVar("Settling", moves.Commit, moves.Abort, moves.Settled, moves.Activate, moves.Drop)
 
@@ -93,7 +91,7 @@ def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
         sender=session.sender(request),
         even_if_pinned=asked.flag("even_if_pinned"),
     )
-    return {"results": [*_bounded(_judged(desk.apply(request, command)))]}
+    return {"results": [*_bounded(desk.apply(request, command))]}
 
 
 def _why(asked: Fields) -> moves.Why:
@@ -149,7 +147,7 @@ def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
         even_if_stopped=asked.flag("even_if_stopped"),
     )
     held = desk.apply(request, command) if offers else ()
-    return {"results": [transferred_out(moved) for moved in _judged(merged(bad, held))]}
+    return {"results": [transferred_out(moved) for moved in merged(bad, held)]}
 
 
 def _offer(entry: Fields, request: Fields, xfer: str) -> moves.Offer:
@@ -174,7 +172,7 @@ def settling(kind: type[Settling]) -> Handler:
         entries = request.fields.objects("moves", MOVES_MAX)
         settles = tuple(_settle(entry, request.fields) for entry in entries)
         command: Settling = kind(settles, session.sender(request))
-        results = _judged(desk.apply(request, command))
+        results = desk.apply(request, command)
         return {"results": [transferred_out(moved) for moved in results]}
 
     return answer
@@ -188,16 +186,6 @@ def _settle(entry: Fields, request: Fields) -> moves.Settle:
         peer_incarnation=_peer_incarnation(entry, request),
         ended=entry.maybe_text("ended"),
     )
-
-
-def _judged(results: Sequence[Transferred]) -> Sequence[Transferred]:
-    """The results, unless not one of them is anything but a refusal of the sender."""
-    rules = {moved.because.rule if moved.because else None for moved in results}
-    rule = next(iter(rules)) if len(rules) == 1 else None
-    if rule in SENDER_RULES and all(moved.outcome == "refused" for moved in results):
-        because = results[0].because
-        raise Refused(str(rule), because.text if because else "", rule)
-    return results
 
 
 def answer_bar(desk: Desk, session: Session, request: Request) -> JsonObject:

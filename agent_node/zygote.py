@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from .cgroups import enter_new
 from .failpoints import failpoint
+from .handing import hand_over, take_over
 from .job import RUN_ATTEMPT, decode_job
 from .processes import Identity, become_subreaper, die_with_parent, identify, read_boot_id
 from .shim import Kit, attend, make_kit
@@ -129,7 +130,7 @@ def _get_ready(boot_id: str, cgroup_base: str) -> Kit:
 
 def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
     """Wait for one attempt and see it through. The lock came to this process and to no other."""
-    asked, descriptors, _, _ = socket.recv_fds(daemon, _ASK_MAX, 3)
+    asked, descriptors = take_over(daemon, _ASK_MAX, 3, wait=True)
     if asked != RUN_ATTEMPT:
         return 0 if not asked else _FAULT
     die_with_parent(on=False)
@@ -158,7 +159,7 @@ def _report(
     about = {**me._asdict(), "cgroup": cgroup, "uid": uid, "n": n, "started": started}
     pidfd = os.pidfd_open(me.pid)
     try:
-        socket.send_fds(daemon, [json.dumps(about).encode()], [pidfd], socket.MSG_DONTWAIT)
+        hand_over(daemon, json.dumps(about).encode(), [pidfd])
     except OSError:
         return  # the next daemon adopts us; this one, if only slow, judges by the locks
     finally:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from .attempts import AttemptFolder
 from .errors import BadInput, NodeError
+from .handing import hand_over, take_over
 from .job import REPLY_MAX, RUN_ATTEMPT, Job, encode_job
 from .processes import Identity
 from .strict import decode_object
@@ -93,7 +94,7 @@ class Zygote:
         descriptors = [_sealed(encode_job(job)), folder.open()]
         try:
             descriptors.append(folder.take_shim_lock())
-            socket.send_fds(living, [RUN_ATTEMPT], descriptors, socket.MSG_DONTWAIT)
+            hand_over(living, RUN_ATTEMPT, descriptors)
         except BlockingIOError as error:
             raise ZygoteGone("zygote: takes no more work; what was handed over may run") from error
         except (BrokenPipeError, ConnectionResetError) as error:
@@ -107,7 +108,7 @@ class Zygote:
         living, heard = self._living(), list[Spawned]()
         while True:
             try:
-                raw, descriptors, _, _ = socket.recv_fds(living, REPLY_MAX, 1, socket.MSG_DONTWAIT)
+                raw, descriptors = take_over(living, REPLY_MAX, 1, wait=False)
             except BlockingIOError:
                 return tuple(heard)
             except ConnectionResetError:

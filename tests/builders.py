@@ -102,9 +102,14 @@ class NodeAtHand:
         """Open the store as a daemon would: agents named, dispatcher running."""
         given = {"rng": random.Random(7), **self.settings}
         self.store = self.backend.open(self.place, name=self.name, clock=self.clock, **given)
-        self.store.dispatching = True
+        self.dispatches(running=True)
         if self.facts().state != "quarantined":
             self.say(c.SetAgents(self.agents))
+
+    def dispatches(self, *, running: bool) -> None:
+        """Whether the store's owner says that a dispatcher runs."""
+        assert self.store is not None
+        self.store.live.dispatching = running  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Let go of the database; closing twice is fine."""
@@ -201,8 +206,9 @@ class NodeAtHand:
 
     # Moving.
 
-    def escrow(self, x: str, task: Task, *, to: str = "loom", lease_s: float = 60.0, **how: Any) -> Any:
+    def escrow(self, x: str, task: Task, *, to: str = "loom", **how: Any) -> Any:
         """Escrow one task and answer with its one outcome; the epoch is the row's unless given."""
+        lease_s = how.pop("lease_s", 60.0)
         epoch = how.pop("epoch", None) or self.task(task.uid).epoch
         move = m.Move(x, task.uid, epoch, how.pop("peer_incarnation", None))
         why = how.pop("why", "stolen")
@@ -234,17 +240,17 @@ class NodeAtHand:
     def drop(self, x: str, uid: str, peer: str = "forge", **how: Any) -> Any:
         return self.settle(m.Drop, x, uid, peer, **how)
 
-    def gives_away(self, x: str, task: Task) -> Task:
+    def gives_away(self, x: str, task: Task, **to: Any) -> Task:
         """Escrow and commit: the task is somebody else's from here on."""
-        taken = self.escrow(x, task)
+        taken = self.escrow(x, task, **to)
         assert taken.outcome == "escrowed", taken
-        assert self.commit(x, task.uid).outcome == "committed"
+        assert self.commit(x, task.uid, peer=to.get("to", "loom")).outcome == "committed"
         return taken.task
 
     def takes(self, x: str, task: Task, **how: Any) -> None:
         """Hold and activate: the task is this node's from here on."""
         assert self.hold(x, task, **how).outcome == "held"
-        assert self.activate(x, task.uid).outcome == "activated"
+        assert self.activate(x, task.uid, how.get("giver", "forge")).outcome == "activated"
 
 
 def rule_of(outcome: Any) -> str:

@@ -14,6 +14,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"agent-node {__version__}\n")
         return 0
-    from .running import run_here
+    try:
+        from .running import run_here
 
-    return run_here(words)
+        return run_here(words)
+    except KeyboardInterrupt:  # while importing: the command itself has its own answer to it
+        return 130

@@ -81,4 +81,5 @@ def refusal(result: Mapping[str, object]) -> Refused:
     rule = str(said.get("rule", "refused"))
     text = str(said.get("text") or "the node gave no reason")
     code = "not_found" if rule == "unknown_task" else rule
-    return Refused(code, f"{words(result, 'uid', 'the task')}: {text}", rule)
+    uid = words(result, "uid", "the task")
+    return Refused(code, text if text.startswith(uid) else f"{uid}: {text}", rule)

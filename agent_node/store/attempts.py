@@ -181,25 +181,33 @@ def _failed(ending: _Ending) -> _New:
 
 
 def _interrupted(ending: _Ending) -> _New:
-    if ending.stopping is not None and ending.stopping != "requeue":
+    if ending.stopping is not None:
         return _cancelled(ending)
     why = ending.result.message or "interrupted"
-    counts = ending.interruptions + int(ending.stopping is None)
     policy = values_of(ending.spec).get("on_interrupt", "retry")
-    if ending.stopping is None:
-        park = judge_interruption(
-            interruptions=ending.interruptions, on_interrupt=str(policy), why=why
-        )
-        if park is not None:
-            ending.change(
-                State.PARKED, "task_parked", park.because,
-                interruptions=counts, failure_reason=park.because[:4096],
-            )  # fmt: skip
-            return _New(State.PARKED)
+    park = judge_interruption(
+        interruptions=ending.interruptions, on_interrupt=str(policy), why=why
+    )
+    count = ending.interruptions + 1
+    if park is not None:
+        ending.change(
+            State.PARKED, "task_parked", park.because,
+            interruptions=count, failure_reason=park.because[:4096],
+        )  # fmt: skip
+        return _New(State.PARKED)
+    return _ready_again(ending, why, interruptions=count)
+
+
+def _requeued(ending: _Ending) -> _New:
+    if ending.stopping is not None:
+        return _cancelled(ending)
+    return _ready_again(ending, ending.result.message or "requeued")
+
+
+def _ready_again(ending: _Ending, why: str, **columns: object) -> _New:
     ending.change(
-        State.READY, "task_interrupted", why,
-        interruptions=counts, agent=None, ready_at=ending.tx.stamp,
-    )  # fmt: skip
+        State.READY, "task_interrupted", why, agent=None, ready_at=ending.tx.stamp, **columns
+    )
     return _New(State.READY)
 
 
@@ -219,6 +227,7 @@ _ENDINGS = {
     "completed": _completed,
     "failed": _failed,
     "interrupted": _interrupted,
+    "requeued": _requeued,
     "unproved": _unproved,
     "cancelled": _cancelled,
 }

@@ -99,6 +99,8 @@ def judge(
     """Why this database must not be trusted with running anything; None: it may be."""
     if database.machine != here:
         return "the database was copied from another machine"
+    if file is None and database.generation == 0:
+        return _strangers(unknown_attempts)  # the first start of a new home
     if file is None:
         return "the generation file beside the database is missing"
     if file.generation > database.generation:
@@ -106,7 +108,11 @@ def judge(
             f"the database is at generation {database.generation}, the file beside it at"
             f" {file.generation}: an older copy was put back"
         )
-    if unknown_attempts:
-        some = ", ".join(unknown_attempts[:3])
-        return f"{len(unknown_attempts)} attempts lie on the disk that it does not know: {some}"
-    return None
+    return _strangers(unknown_attempts)
+
+
+def _strangers(unknown_attempts: list[str]) -> str | None:
+    if not unknown_attempts:
+        return None
+    some = ", ".join(unknown_attempts[:3])
+    return f"{len(unknown_attempts)} attempts lie on the disk that it does not know: {some}"

@@ -13,7 +13,13 @@ from ..moves import Abort, Commit, Escrow, Move, Settle, Settled, Transferred
 from ..spec import hash_of
 from ..task import IMMUTABLE, State, Task, to_wire
 from .rows import WHOLE, attempts_of, task_of
-from .transaction import Transaction, check_sender, check_term, may_change
+from .transaction import (
+    Transaction,
+    check_not_quarantined,
+    check_sender,
+    check_term,
+    may_change,
+)
 from .transfers import (
     Record,
     find_record,
@@ -230,7 +236,7 @@ def _abort_one(tx: Transaction, command: Abort, move: Settle) -> Transferred:
         if forgotten(tx, move.xfer):
             return unknown_outcome(tx, move.xfer)
         check_term(tx, command.sender.term)
-        _check_not_quarantined(tx)
+        check_not_quarantined(tx)
         because = Because("aborted_first", "the abort came before the escrow")
         write_record(
             tx,
@@ -245,11 +251,6 @@ def _abort_one(tx: Transaction, command: Abort, move: Settle) -> Transferred:
     give_back(tx, record.xfer, record.uid, Because("aborted", "the hub called it off"),
               by=command.sender.by)  # fmt: skip
     return Transferred(record.xfer, "aborted", Because("aborted", "the hub called it off"))
-
-
-def _check_not_quarantined(tx: Transaction) -> None:
-    if tx.node.state == "quarantined":
-        raise Refused("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}")
 
 
 def give_back(tx: Transaction, xfer: str, uid: str, because: Because, *, by: str) -> None:

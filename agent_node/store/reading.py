@@ -10,10 +10,12 @@ from ..queries import (
     AgentFacts,
     Doubt,
     Doubts,
+    Due,
     Events,
     Facts,
     Listed,
     ListTasks,
+    NextDue,
     NodeFacts,
     OpenAttempt,
     OpenAttempts,
@@ -130,7 +132,8 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     ).fetchone():
         from dataclasses import replace
 
-        task = replace(kept_task(tx, uid), state=State.MOVED)
+        (epoch,) = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (uid,)).fetchone()
+        task = replace(kept_task(tx, uid), state=State.MOVED, epoch=epoch)
     else:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
@@ -182,6 +185,11 @@ def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
             _DOUBTS, (tx.stamp,)
         )
     )
+
+
+def next_due(tx: Transaction, query: NextDue) -> Due:
+    """When to wake next, from two indexes."""
+    return Due(next_at(tx), next_lease(tx))
 
 
 _OPEN = """

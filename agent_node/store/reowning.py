@@ -151,7 +151,7 @@ def _reown_one(tx: Transaction, command: Reown, target: Target) -> Reowned:
         )
     if because is not None:
         return Reowned(target.uid, "refused", because)
-    _make_ready(tx, row, target)
+    _make_ready(tx, row, target, command.evidence.get(target.uid, ()))
     tx.event("task_reowned", target.uid, was=row[0] if row else "MOVED", state="READY",
              by=command.sender.by, because=f"epoch {target.epoch}")  # fmt: skip
     return Reowned(target.uid, "reowned")
@@ -197,7 +197,9 @@ def _kept_stands(tx: Transaction, command: Reown, target: Target) -> Because | N
     return Because("not_fenced", f"{target.uid} moved to {found[0]}, which is not fenced")
 
 
-def _make_ready(tx: Transaction, row: _Row | None, target: Target) -> None:
+def _make_ready(
+    tx: Transaction, row: _Row | None, target: Target, on_disk: tuple[int, ...]
+) -> None:
     if row is None:
         task = kept_task(tx, target.uid)
         values = travelled_row(tx, task, state=State.READY, xfer=None)
@@ -208,10 +210,13 @@ def _make_ready(tx: Transaction, row: _Row | None, target: Target) -> None:
         if row[0] == State.HELD and row[3]:
             tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
         assert row[0] == State.READY or may_change(State.READY, State(row[0]))
+    # Attempts that were numbered elsewhere, or by a newer copy of this database, are unknown
+    # here: their hundred is left behind, so that no number is ever used twice.
     tx.db.execute(
         "UPDATE task SET state = 'READY', epoch = ?, quarantined = 0, xfer = NULL, agent = NULL,"
-        " moved_in = 0, stopping = NULL, ready_at = ? WHERE uid = ?",
-        (target.epoch, tx.stamp, target.uid),
+        " moved_in = 0, stopping = NULL, ready_at = ?, attempt = (max(attempt, ?) / 100 + 1) * 100"
+        " WHERE uid = ?",
+        (target.epoch, tx.stamp, max(on_disk, default=0), target.uid),
     )
     tx.moves(row[0] if row else None, State.READY)
     tx.db.execute("DELETE FROM tombstone WHERE uid = ? AND xfer IS NULL", (target.uid,))
@@ -250,7 +255,7 @@ def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
     """The same from within: a restored database, or a hub that says this node was fenced."""
     if tx.node.state == "quarantined":
         return
-    stopped = "('HELD', 'ESCROW', 'CLAIMED', 'RUNNING', 'VALIDATING')"
+    stopped = "('HELD', 'ESCROW', 'CLAIMED', 'RUNNING', 'VALIDATING', 'PENDING', 'RETRYING')"
     for uid, was in tx.db.execute(f"SELECT uid, state FROM task WHERE state IN {stopped}").fetchall():
         tx.db.execute(
             f"UPDATE task SET state = 'PARKED', failure_reason = ? WHERE uid = ?"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..spec import hash_of, spec_of, values_of
 from ..strict import JsonObject, JsonValue
-from ..task import State, Task, built_task
+from ..task import UNDERWAY, State, Task, built_task
 from .transaction import Transaction, to_json
 
 _PLAIN = (
@@ -35,7 +35,7 @@ def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> T
             fields[name] = json.loads(str(text))
     agent, claimed_at, heartbeat_at, wake_at, pinned = row[-6:-1]
     fields["pinned"] = bool(pinned)
-    if agent is not None:
+    if agent is not None and fields["state"] in UNDERWAY:
         fields["claim"] = {
             "agent": str(agent),
             "claimed_at": claimed_at,  # type: ignore[dict-item]
@@ -98,12 +98,14 @@ _ATTEMPT = (
     "n", "node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
     "counted", "error_kind", "message", "exit_code", "duration_s", "cost_usd", "tokens",
 )  # fmt: skip
-_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM attempt WHERE uid = ? ORDER BY n"
+ATTEMPTS_MAX = 100  # the last so many travel and are shown; their numbers go on all the same
+_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM attempt WHERE uid = ? ORDER BY n DESC LIMIT ?"
 
 
 def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
     """The task's attempts so far, wherever they ran, as they stand on the wire."""
-    return [_attempt_on_wire(row) for row in db.execute(_ATTEMPTS_OF, (uid,))]
+    rows = db.execute(_ATTEMPTS_OF, (uid, ATTEMPTS_MAX)).fetchall()
+    return [_attempt_on_wire(row) for row in reversed(rows)]
 
 
 def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:

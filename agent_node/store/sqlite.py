@@ -66,6 +66,7 @@ _QUERIES: dict[type, Callable[..., object]] = {
     queries.Events: reading.events,
     queries.Doubts: reading.doubts,
     queries.OpenAttempts: reading.open_attempts,
+    queries.NextDue: reading.next_due,
     queries.Candidates: candidates.candidates,
 }
 _BUSY = (
@@ -162,6 +163,11 @@ class SqliteStore:
             finally:
                 self._db.execute("ROLLBACK")
 
+    def node_state(self) -> str:
+        """active, paused, draining or quarantined."""
+        (state,) = self._db.execute("SELECT state FROM node").fetchone()
+        return str(state)
+
     def pragmas(self) -> dict[str, str]:
         """The settings in force, read back from SQLite, for the doctor."""
         names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
@@ -181,12 +187,11 @@ class SqliteStore:
         """Judge the database against its file; a restored or copied one is quarantined here."""
         node = self._transaction().node
         mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
-        if node.generation == 0:
-            self.apply(commands.Raise())
-            return None
         why = judge(database=mark, file=file, here=machine, unknown_attempts=unknown_attempts)
         if why is None:
-            if file != mark:
+            if node.generation == 0:
+                self.apply(commands.Raise())
+            elif file != mark:
                 self._file.write(mark)
             return None
         if node.state != "quarantined" or (file and file.generation > node.generation):

@@ -9,7 +9,13 @@ from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
 from ..task import State, Task
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
-from .transaction import Transaction, check_sender, check_term, may_change
+from .transaction import (
+    Transaction,
+    check_not_quarantined,
+    check_sender,
+    check_term,
+    may_change,
+)
 from .transfers import (
     Record,
     find_record,
@@ -119,6 +125,8 @@ def _replace_older_copy(tx: Transaction, offer: Offer) -> None:
         because = Because("replaced", f"a later transfer, {offer.xfer}, brought a newer copy")
         set_outcome(tx, row[0], "dropped", because)
         tx.moves(State.HELD, None)
+        tx.event("task_dropped", offer.task.uid, was="HELD", because=because.text,
+                 data={"xfer": row[0]})  # fmt: skip
 
 
 _ACTIVATE = f"""
@@ -165,6 +173,7 @@ def _drop_one(tx: Transaction, command: Drop, move: Settle) -> Transferred:
         if forgotten(tx, move.xfer):
             return unknown_outcome(tx, move.xfer)
         check_term(tx, command.sender.term)
+        check_not_quarantined(tx)
         because = Because("dropped_first", "the drop came before the hold")
         write_record(
             tx,

@@ -183,3 +183,10 @@ def check_term(tx: Transaction, term: int | None) -> None:
             f" this one says {term}; nothing changed",
             "old_term",
         )
+
+
+def check_not_quarantined(tx: Transaction) -> None:
+    """Refuse what would change anything on a node whose tasks may live elsewhere."""
+    if tx.node.state == "quarantined":
+        text = f"{tx.node.name} is quarantined: {tx.node.reason}"
+        raise Refused("quarantined", text, "quarantined")

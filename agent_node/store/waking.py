@@ -72,7 +72,8 @@ _OLD_TRANSFERS = """
 SELECT x.xfer, x.uid, x.side, x.outcome FROM transfer x
  WHERE x.at < :before AND (
    (x.side = 'giver' AND x.settled_at < :before AND (x.outcome <> 'committed' OR EXISTS (
-      SELECT 1 FROM tombstone t WHERE t.uid = x.uid AND (t.xfer <> x.xfer OR t.ended IS NOT NULL))))
+      SELECT 1 FROM tombstone t WHERE t.uid = x.uid AND (t.xfer <> x.xfer
+           OR (t.ended IS NOT NULL AND t.settled_at < :before)))))
    OR x.outcome = 'refused'
    OR (x.side = 'taker' AND x.outcome IN ('activated', 'dropped') AND NOT EXISTS (
       SELECT 1 FROM task t WHERE t.uid = x.uid AND t.completed_at IS NULL)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from ..clock import iso
 from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields, SetNode
 from ..errors import BadInput, Refused
 from ..strict import JsonValue
 from ..task import FIELDS, SETTABLE, State
 from .giving import gone
 from .rows import find_task
-from .transaction import Transaction, check_sender, may_change, to_json
+from .transaction import Transaction, check_not_quarantined, check_sender, may_change, to_json
 
 _LISTS = ("skills", "tags", "models", "fallback_models")
 _UNDER_WAY = (State.CLAIMED, State.RUNNING, State.VALIDATING)
@@ -33,8 +36,8 @@ def _state(tx: Transaction, uid: str) -> tuple[State | None, Changed | None]:
 
 def _check(tx: Transaction, command: SetFields | Cancel | RetryNow | Resolve) -> None:
     check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
-    if tx.node.state == "quarantined" and not isinstance(command, Resolve):
-        raise Refused("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}", "quarantined")
+    if not isinstance(command, Resolve):
+        check_not_quarantined(tx)
 
 
 def set_fields(tx: Transaction, command: SetFields) -> Changed:
@@ -55,8 +58,8 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
         f"UPDATE task SET {sets}, epoch = epoch + 1 WHERE uid = :uid AND state = :state",
         {**stored, "uid": command.uid, "state": state.value},
     )
-    _apply_not_before(tx, command.uid, state, values)
-    tx.event("task_set", command.uid, by=command.sender.by, because=command.reason or None,
+    new = _apply_not_before(tx, command.uid, state, values)
+    tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by, because=command.reason or None,
              data={"fields": sorted(values)})  # type: ignore[dict-item]  # fmt: skip
     return Changed(command.uid, "changed", find_task(tx, command.uid))
 
@@ -85,9 +88,9 @@ def _stored(name: str, value: JsonValue) -> object:
 
 def _apply_not_before(
     tx: Transaction, uid: str, state: State, values: dict[str, JsonValue]
-) -> None:
+) -> State:
     if "not_before" not in values or state not in (State.PENDING, State.READY):
-        return
+        return state
     later = values["not_before"]
     new = State.PENDING if isinstance(later, str) and later > tx.stamp else State.READY
     wake_at = later if new is State.PENDING else None
@@ -98,6 +101,7 @@ def _apply_not_before(
         f" THEN coalesce(ready_at, ?) END WHERE uid = ? AND ({may_change(new)} OR state = ?)",
         (new.value, wake_at, new.value, tx.stamp, uid, new.value),
     )
+    return new
 
 
 def cancel(tx: Transaction, command: Cancel) -> Changed:
@@ -109,14 +113,22 @@ def cancel(tx: Transaction, command: Cancel) -> Changed:
     if state is State.CANCELLED:
         return Changed(command.uid, "changed", find_task(tx, command.uid))
     if state in _UNDER_WAY:
+        task = find_task(tx, command.uid)
+        if _is_stopping(tx, command.uid):
+            return Changed(command.uid, "stopping", task)
         why = command.reason or f"cancelled by {command.sender.by}"
         tx.db.execute("UPDATE task SET stopping = ? WHERE uid = ?", (why, command.uid))
         tx.event("task_stopping", command.uid, by=command.sender.by, because=why)
-        return Changed(command.uid, "stopping", find_task(tx, command.uid))
+        return Changed(command.uid, "stopping", task)
     if state in (State.COMPLETED, State.FAILED):
         return _refused(command.uid, "ended", f"{command.uid} is {state} already")
     return _end(tx, command.uid, state, State.CANCELLED, "task_cancelled",
                 by=command.sender.by, because=command.reason)  # fmt: skip
+
+
+def _is_stopping(tx: Transaction, uid: str) -> bool:
+    (why,) = tx.db.execute("SELECT stopping FROM task WHERE uid = ?", (uid,)).fetchone()
+    return why is not None
 
 
 def _end(
@@ -186,15 +198,10 @@ def resolve(tx: Transaction, command: Resolve) -> Changed:
 def set_node(tx: Transaction, command: SetNode) -> None:
     """pause, resume, drain: enforced by the claim and hold statements themselves."""
     check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
-    if tx.node.state == "quarantined":
-        raise Refused("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}", "quarantined")
+    check_not_quarantined(tx)
     if command.agent is not None:
-        done = tx.db.execute(
-            "UPDATE agent SET state = ?, reason = ? WHERE name = ?",
-            (command.to, command.reason, command.agent),
-        )
-        if not done.rowcount:
-            raise Refused("no_such_agent", f"{tx.node.name} has no agent named {command.agent}")
+        if not _set_agent_state(tx, command, command.agent):
+            return
     elif (tx.node.state, tx.node.reason) == (command.to, command.reason):
         return
     else:
@@ -204,11 +211,19 @@ def set_node(tx: Transaction, command: SetNode) -> None:
              data={"agent": command.agent} if command.agent else None)  # fmt: skip
 
 
+def _set_agent_state(tx: Transaction, command: SetNode, agent: str) -> bool:
+    """Whether that changed anything."""
+    row = tx.db.execute("SELECT state, reason FROM agent WHERE name = ?", (agent,)).fetchone()
+    if row is None:
+        raise Refused("no_such_agent", f"{tx.node.name} has no agent named {agent}", "no_such_agent")
+    tx.db.execute(
+        "UPDATE agent SET state = ?, reason = ? WHERE name = ?",
+        (command.to, command.reason, agent),
+    )
+    return bool(row != (command.to, command.reason))
+
+
 def _until(tx: Transaction, command: SetNode) -> str | None:
-    from datetime import timedelta
-
-    from ..clock import iso
-
     if command.to != "draining" or command.deadline_s is None:
         return None
     return iso(tx.now + timedelta(seconds=command.deadline_s))

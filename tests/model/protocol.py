@@ -15,37 +15,6 @@ from typing import NamedTuple
 READY, ESCROW, HELD, PARKED, STARTED = "READY", "ESCROW", "HELD", "PARKED", "STARTED"
 NO_XFER = -1
 
-NEEDED = {
-    "commit_only_on_escrow": "commit moves only the row that this very transfer put in escrow",
-    "activate_only_on_held": "activate wakes only the row that this very transfer holds",
-    "activate_after_commit": "activate is sent only after the giver answered `committed`",
-    "commit_after_hold": "commit is sent only after the taker answered `held`",
-    "no_drop_by_a_clock": "a taker gives up what it holds only on proof of the abort",
-    "escrow_names_its_epoch": "escrow takes the row only at the epoch that the plan named",
-    "unseen_abort_recorded": "an abort that overtook its escrow is remembered",
-    "xfer_floor": "what is at or below the newest forgotten transfer is `too_old`",
-    "bar_recorded": "a bar is a tombstone, not a question",
-    "other_incarnation": "a command meant for an earlier incarnation changes nothing",
-    "new_incarnation_on_restore": "a node on an older database has a new name",
-    "quarantine_on_restore": "a node on an older database runs nothing by itself",
-    "disk_evidence": "an attempt's folder speaks where the database does not",
-    "wait_for_hello": "after a boot a task that was moved in waits for the hub",
-    "wait_covers_the_offered": "after a boot so does a task that was ever offered",
-    "fence_names_the_boot": "what started after the boot is not covered by a person's word",
-    "hello_tells_the_fence": "whoever greets a node after its boot knows whether it was fenced",
-    "new_incarnation_on_fence": "a fenced node comes back with a new name",
-    "hearsay_outlives_restore": "what a node heard of others lies beside its database",
-    "later_incarnation_refuses": "who knows of a later incarnation refuses a re-own that does not",
-    "held_gives_way_to_newer": "a HELD is replaced only by a hold of a higher epoch",
-    "bar_keeps_the_copy": "a row that gives way to a bar stays as a kept copy",
-}
-SPARE = {
-    "abort_raises_epoch": "a task taken back is at a new epoch",
-    "hold_checks_tombstones": "a hold must be newer than everything known here",
-    "refusals_recorded": "a refused hold stays refused",
-    "unseen_drop_recorded": "a drop that overtook its hold is remembered",
-}
-
 
 class Row(NamedTuple):
     """The task as one node's queue has it."""
@@ -64,7 +33,8 @@ class Node(NamedTuple):
     settled: frozenset[int] = frozenset()
     kept: bool = False                    # the whole task of a MOVED, or of a row that gave way
     floor: int = NO_XFER
-    bar: int = 0                          # the highest epoch that a re-own recorded here
+    bar: int = 0                          # the epoch of a re-own that barred this node
+    won: int = 0                          # the epoch of a re-own that chose this node
     peers: tuple[int, ...] = ()           # the latest incarnation heard of, by node
     incarnation: int = 1
     mode: str = "active"                  # or off, waiting (booted, no hello yet), quarantined
@@ -225,5 +195,5 @@ def tombstone(node: Node, moves: Moves) -> int:
 
 
 def highest_epoch(node: Node, moves: Moves) -> int:
-    """The newest epoch this node has seen of the task: its row and its tombstones."""
-    return max(tombstone(node, moves), 0 if node.row is None else node.row.epoch)
+    """The newest epoch this node has seen of the task, in whatever way."""
+    return max(tombstone(node, moves), node.won, 0 if node.row is None else node.row.epoch)

@@ -61,7 +61,8 @@ def reown(node: Node, n: int, plan: Reown, moves: Moves, *, fenced: Fenced, off:
         return node, "refused"
     if not may_give_way(node, plan, moves) and (node.row is not None or not node.kept):
         return node, "refused"
-    winner = give_way(node, off)._replace(kept=False, peers=plan.view)
+    won = 0 if off == "reown_recorded" else plan.epoch
+    winner = give_way(node, off)._replace(kept=False, won=won, peers=plan.view)
     return winner._replace(row=Row(READY, plan.epoch, touched=True), mode=awake(node)), "reowned"
 
 

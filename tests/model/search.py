@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
-from tests.model.world import Scope, World, broken, crashed, steps
+from tests.model.happenings import steps
+from tests.model.world import Scope, World, broken, crashed
 
 Came = dict[World, tuple[World, str] | None]
 
@@ -32,6 +34,7 @@ class Verdict:
     counterexample: Counterexample | None
 
 
+@cache
 def search(scope: Scope) -> Verdict:
     """Safety in every state; then that each can still be brought to an end after a crash."""
     came: Came = {}

@@ -55,7 +55,7 @@ def complaint(text: str) -> str:
     return str(refused.value)
 
 
-def test_everything_that_can_be_said_is_read():
+def test_everything_that_can_be_said_is_read() -> None:
     settings = parse_settings(FULL)
     big = AgentSettings(
         name="big",
@@ -85,7 +85,7 @@ def test_everything_that_can_be_said_is_read():
     )
 
 
-def test_a_name_is_enough():
+def test_a_name_is_enough() -> None:
     assert parse_settings('name = "iris"') == NodeSettings(name="iris")
 
 
@@ -121,7 +121,7 @@ def test_a_name_is_enough():
         ('name = "iris"\nname = "iris"', "node.toml: is not TOML: Cannot overwrite a value (at"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, said: str):
+def test_what_is_wrong_is_told_with_its_line(text: str, said: str) -> None:
     assert complaint(text).startswith(said)
 
 
@@ -146,24 +146,24 @@ def test_what_is_wrong_is_told_with_its_line(text: str, said: str):
         ('template = "x"', "template: is no key here"),
     ],
 )
-def test_an_agent_is_told_its_line_too(line: str, said: str):
+def test_an_agent_is_told_its_line_too(line: str, said: str) -> None:
     run = "" if line.startswith("run") else 'run = ["sh"]\n'
     text = f'name = "iris"\n\n[[agent]]\nname = "a"\n{run}{line}\n'
     number = text.split("\n").index(line) + 1
     assert complaint(text).startswith(f"node.toml:{number}: agent[1].{said}")
 
 
-def test_two_agents_of_one_name_are_refused_at_the_second():
+def test_two_agents_of_one_name_are_refused_at_the_second() -> None:
     text = 'name = "i"\n[[agent]]\nname = "a"\nrun = ["x"]\n[[agent]]\nrun = ["x"]\nname = "a"\n'
     assert complaint(text) == "node.toml:7: agent[2].name: a is already agent[1]"
 
 
-def test_the_fault_of_the_second_agent_is_not_told_of_the_first():
+def test_the_fault_of_the_second_agent_is_not_told_of_the_first() -> None:
     text = FULL.replace('stdin = "body"', "slots = 0")
     assert complaint(text).startswith("node.toml:27: agent[2].slots")
 
 
-def test_a_long_value_is_not_printed_whole():
+def test_a_long_value_is_not_printed_whole() -> None:
     assert len(complaint(f'name = "{"x" * 10_000}"')) < 200
 
 
@@ -171,25 +171,28 @@ def test_a_long_value_is_not_printed_whole():
     ("text", "value"),
     [("0", 0), ("1024", 1024), ('"1024"', 1024), ('"10 B"', 10), ('"2GiB"', 2**31)],
 )
-def test_sizes_are_bytes_or_binary_units(text: str, value: int):
+def test_sizes_are_bytes_or_binary_units(text: str, value: int) -> None:
     assert parse_settings(f'name = "i"\ndisk_floor = {text}').disk_floor == value
 
 
-def test_a_home_folder_may_be_written_short(monkeypatch: pytest.MonkeyPatch):
+def test_a_home_folder_may_be_written_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     settings = parse_settings('name = "i"\nextras_path = "~/extras"')
     assert settings.extras_path == "/home/ada/extras"
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path):
-    with pytest.raises(BadSettings, match=r"nowhere.toml: cannot be read"):
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match=r"nowhere.toml: is not there") as missing:
         read_settings(tmp_path / "nowhere.toml")
+    assert missing.value.hint == "agent-node init --name NAME"
+    with pytest.raises(BadSettings, match="cannot be read: Is a directory"):
+        read_settings(tmp_path)
     (tmp_path / "node.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(BadSettings, match="is not UTF-8 at byte 11"):
         read_settings(tmp_path / "node.toml")
 
 
-def test_a_file_that_can_be_read_is_named_in_its_errors(tmp_path: Path):
+def test_a_file_that_can_be_read_is_named_in_its_errors(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_text('name = "iris"\nx = 1\n', encoding="utf-8")
     with pytest.raises(BadSettings, match=re.escape(f"{path}:2: x: is no key")):
@@ -200,13 +203,13 @@ def test_a_file_that_can_be_read_is_named_in_its_errors(tmp_path: Path):
 
 
 @pytest.mark.parametrize("run", [("claude", "-p"), ("sh", "-c", 'echo "ü 𝄞" \\ \x7f \n')])
-def test_a_new_file_says_what_it_was_told(run: tuple[str, ...]):
+def test_a_new_file_says_what_it_was_told(run: tuple[str, ...]) -> None:
     text = render_new_toml("iris", ("a b", "ops"), 3, run)
     agent = AgentSettings(name="iris", run=run, slots=3, skills=("a b", "ops"))
     assert parse_settings(text) == NodeSettings(name="iris", agents=(agent,))
 
 
-def test_without_a_program_the_agent_is_a_comment():
+def test_without_a_program_the_agent_is_a_comment() -> None:
     assert parse_settings(render_new_toml("iris", ("ops",), 2)) == NodeSettings(name="iris")
 
 
@@ -222,7 +225,7 @@ def uncommented(text: str) -> str:
     )
 
 
-def test_each_key_stands_in_the_new_file_with_its_default():
+def test_each_key_stands_in_the_new_file_with_its_default() -> None:
     text = uncommented(render_new_toml("iris"))
     for name in ("extras_path", "cwd", "max_s"):
         text = re.sub(rf"(?m)^{name} = .*$", "", text)
@@ -230,7 +233,7 @@ def test_each_key_stands_in_the_new_file_with_its_default():
     assert parse_settings(text) == NodeSettings(name="iris", agents=(agent,))
 
 
-def test_no_key_is_missing_in_the_new_file():
+def test_no_key_is_missing_in_the_new_file() -> None:
     text = render_new_toml("iris", run=("sh",))
     for setting in (*fields(NodeSettings), *fields(AgentSettings)):
         if setting.name not in {"agents", "template"}:
@@ -240,7 +243,7 @@ def test_no_key_is_missing_in_the_new_file():
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def test_lines_are_found_past_strings_lists_and_comments():
+def test_lines_are_found_past_strings_lists_and_comments() -> None:
     text = '''\
 # name = 1
 name = "[[agent]]"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,42 +42,42 @@ def mounted(point: str, kind: str) -> str:
     return f"{LOCAL}30 22 0:41 / {point} rw,relatime shared:7 - {kind} server:/x rw\n"
 
 
-def test_the_environment_names_the_home():
+def test_the_environment_names_the_home() -> None:
     assert find_home({"AGENT_NODE_HOME": "/srv/node"}).root == Path("/srv/node")
     assert find_home({"HOME": "/home/ada"}).root == Path("/home/ada/.agent-node")
 
 
-def test_an_empty_variable_is_not_the_root_folder():
+def test_an_empty_variable_is_not_the_root_folder() -> None:
     told = {"AGENT_NODE_HOME": "", "HOME": "/home/ada"}
     assert find_home(told).root == Path("/home/ada/.agent-node")
 
 
-def test_a_relative_home_is_fixed_at_once():
+def test_a_relative_home_is_fixed_at_once() -> None:
     assert find_home({"AGENT_NODE_HOME": "here"}).root == Path.cwd() / "here"
 
 
-def test_without_any_variable_the_account_says_where_home_is():
+def test_without_any_variable_the_account_says_where_home_is() -> None:
     assert find_home({}).root.name == ".agent-node"
 
 
-def test_a_private_local_home_is_fine(home: Home):
+def test_a_private_local_home_is_fine(home: Home) -> None:
     check_home(home, mountinfo=LOCAL)
 
 
-def test_no_home_is_refused_with_how_to_make_one(tmp_path: Path):
+def test_no_home_is_refused_with_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(HomeMissing) as refused:
         check_home(Home(tmp_path / "nowhere"), mountinfo=LOCAL)
     assert "agent-node init" in refused.value.hint
 
 
-def test_a_file_is_no_home(tmp_path: Path):
+def test_a_file_is_no_home(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomeMissing, match="not a folder"):
         check_home(Home(tmp_path / "file"), mountinfo=LOCAL)
 
 
 @pytest.mark.parametrize("mode", [0o710, 0o701, 0o720, 0o704, 0o755, 0o777])
-def test_a_home_others_can_reach_is_refused_with_the_exact_fix(home: Home, mode: int):
+def test_a_home_others_can_reach_is_refused_with_the_exact_fix(home: Home, mode: int) -> None:
     """Shown once without the check: a home of mode 0755 was then opened."""
     home.root.chmod(mode)
     with pytest.raises(HomeOpenToOthers) as refused:
@@ -84,7 +86,7 @@ def test_a_home_others_can_reach_is_refused_with_the_exact_fix(home: Home, mode:
     assert f"{mode:04o}" in str(refused.value)
 
 
-def test_a_home_of_somebody_else_is_refused(home: Home):
+def test_a_home_of_somebody_else_is_refused(home: Home) -> None:
     with pytest.raises(HomeNotYours) as refused:
         check_home(home, mountinfo=LOCAL, uid=os.geteuid() + 1)
     assert "chown" in refused.value.hint
@@ -94,24 +96,24 @@ def test_a_home_of_somebody_else_is_refused(home: Home):
     "kind",
     "nfs nfs4 cifs smb3 9p ceph afs lustre glusterfs fuse.sshfs fuse.glusterfs fuse.s3fs".split(),
 )
-def test_a_home_on_a_network_is_refused(home: Home, kind: str):
+def test_a_home_on_a_network_is_refused(home: Home, kind: str) -> None:
     with pytest.raises(HomeOnNetwork, match=kind):
         check_home(home, mountinfo=mounted(str(home.root.parent), kind))
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse.fuse-overlayfs"])
-def test_a_home_on_a_local_disk_is_taken(home: Home, kind: str):
+@pytest.mark.parametrize("kind", "ext4 xfs btrfs tmpfs overlay fuse.fuse-overlayfs".split())
+def test_a_home_on_a_local_disk_is_taken(home: Home, kind: str) -> None:
     check_home(home, mountinfo=mounted(str(home.root.parent), kind))
 
 
-def test_a_link_to_a_network_disk_does_not_hide_it(home: Home, tmp_path: Path):
+def test_a_link_to_a_network_disk_does_not_hide_it(home: Home, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(home.root)
     with pytest.raises(HomeOnNetwork):
         check_home(Home(link), mountinfo=mounted(str(home.root), "nfs4"))
 
 
-def test_the_deepest_mount_decides_and_the_later_one_of_two():
+def test_the_deepest_mount_decides_and_the_later_one_of_two() -> None:
     text = mounted("/srv", "nfs4") + "31 30 8:1 / /srv/disk rw - xfs /dev/sdb rw\n"
     assert file_system_of("/srv/disk/node", text) == "xfs"
     assert file_system_of("/srv/other", text) == "nfs4"
@@ -120,11 +122,11 @@ def test_the_deepest_mount_decides_and_the_later_one_of_two():
     assert file_system_of("/srv/disk/node", again) == "nfs"
 
 
-def test_a_mount_with_a_space_in_its_name_is_recognised():
+def test_a_mount_with_a_space_in_its_name_is_recognised() -> None:
     assert file_system_of("/my disk/node", mounted("/my\\040disk", "cifs")) == "cifs"
 
 
-def test_a_line_that_cannot_be_read_is_passed_over():
+def test_a_line_that_cannot_be_read_is_passed_over() -> None:
     assert file_system_of("/x", "nonsense\n" + LOCAL) == "ext4"
 
 
@@ -132,6 +134,7 @@ def test_a_line_that_cannot_be_read_is_passed_over():
 
 TAKE = """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from agent_node.home import Home, HomeLock
 lock = HomeLock.try_take(Home(Path(sys.argv[1])))
@@ -154,7 +157,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_one_process_alone_holds_the_home(home: Home):
+def test_one_process_alone_holds_the_home(home: Home) -> None:
     """Shown once without the flock: both had it."""
     with another(home) as first:
         assert said(first) == "taken"
@@ -167,7 +170,7 @@ def test_one_process_alone_holds_the_home(home: Home):
         mine.release()
 
 
-def test_the_lock_ends_with_its_block_and_may_be_released_twice(home: Home):
+def test_the_lock_ends_with_its_block_and_may_be_released_twice(home: Home) -> None:
     lock = HomeLock.try_take(home)
     assert lock is not None
     with lock:
@@ -179,7 +182,7 @@ def test_the_lock_ends_with_its_block_and_may_be_released_twice(home: Home):
     again.release()
 
 
-def test_a_child_that_shares_the_lock_does_not_keep_it(home: Home):
+def test_a_child_that_shares_the_lock_does_not_keep_it(home: Home) -> None:
     """Shown once with a close alone: the lock then stayed with the child."""
     lock = HomeLock.try_take(home)
     assert lock is not None
@@ -200,20 +203,26 @@ def test_a_child_that_shares_the_lock_does_not_keep_it(home: Home):
         os.waitpid(child, 0)
 
 
-def test_a_lock_file_that_was_removed_guards_nothing(home: Home):
-    """Shown once without looking again: two holders, of the old file and of the new one."""
-    first = HomeLock.try_take(home)
-    assert first is not None
-    home.lock.unlink()
-    with another(home) as second:
-        assert said(second) == "taken"
+def test_a_lock_file_that_is_removed_meanwhile_guards_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shown once without looking again: the lock then was one of a file nobody could see."""
+    real = fcntl.flock
+    calls: list[int] = []
+
+    def removed_before(descriptor: int, operation: int) -> None:
+        if not calls:
+            home.lock.unlink()
+        calls.append(operation)
+        real(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", removed_before)
+    with taken(home):
+        assert len(calls) == 2
         assert HomeLock.try_take(home) is None
-        assert second.stdin is not None
-        second.stdin.close()
-    first.release()
 
 
-def test_the_lock_is_private_and_no_link_is_followed(home: Home, tmp_path: Path):
+def test_the_lock_is_private_and_no_link_is_followed(home: Home, tmp_path: Path) -> None:
     lock = HomeLock.try_take(home)
     assert lock is not None
     lock.release()
@@ -229,9 +238,15 @@ def test_the_lock_is_private_and_no_link_is_followed(home: Home, tmp_path: Path)
 
 
 @pytest.fixture
-def lock(home: Home):
-    with HomeLock.try_take(home) as lock:
+def lock(home: Home) -> Iterator[HomeLock]:
+    with taken(home) as lock:
         yield lock
+
+
+def taken(home: Home) -> HomeLock:
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    return lock
 
 
 def talk(home: Home, door: socket.socket) -> None:
@@ -242,22 +257,22 @@ def talk(home: Home, door: socket.socket) -> None:
             assert answerer.recv(1) == b"?"
 
 
-def test_the_socket_answers_and_is_private(home: Home, lock: HomeLock):
+def test_the_socket_answers_and_is_private(home: Home, lock: HomeLock) -> None:
     with listen(home, lock) as door:
         talk(home, door)
         assert home.socket.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_path_beyond_what_the_kernel_takes_works(tmp_path: Path):
+def test_a_path_beyond_what_the_kernel_takes_works(tmp_path: Path) -> None:
     root = tmp_path / ("d" * 100) / ("e" * 100)
     root.mkdir(parents=True)
     home = Home(root)
     assert len(str(home.socket)) > 200
-    with HomeLock.try_take(home) as lock, listen(home, lock) as door:
+    with taken(home) as lock, listen(home, lock) as door:
         talk(home, door)
 
 
-def test_what_a_dead_daemon_left_is_replaced(home: Home, lock: HomeLock):
+def test_what_a_dead_daemon_left_is_replaced(home: Home, lock: HomeLock) -> None:
     listen(home, lock).close()
     with pytest.raises(ConnectionRefusedError):
         connect(home, timeout_s=10)
@@ -265,21 +280,21 @@ def test_what_a_dead_daemon_left_is_replaced(home: Home, lock: HomeLock):
         talk(home, door)
 
 
-def test_a_socket_that_was_half_made_is_no_hindrance(home: Home, lock: HomeLock):
+def test_a_socket_that_was_half_made_is_no_hindrance(home: Home, lock: HomeLock) -> None:
     (home.root / "node.sock.new").write_text("a crash left this", encoding="ascii")
     with listen(home, lock) as door:
         talk(home, door)
     assert not (home.root / "node.sock.new").exists()
 
 
-def test_nobody_listening_is_told_apart_from_no_home(home: Home):
+def test_nobody_listening_is_told_apart_from_no_home(home: Home) -> None:
     with pytest.raises(FileNotFoundError):
         connect(home, timeout_s=10)
     with pytest.raises(FileNotFoundError):
         connect(Home(home.root / "nowhere"), timeout_s=10)
 
 
-def test_no_descriptor_is_left_behind(home: Home, lock: HomeLock):
+def test_no_descriptor_is_left_behind(home: Home, lock: HomeLock) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with listen(home, lock) as door:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, TextIO
 
 from agent_node.cli.around import Around, Request, Result
 from agent_node.cli.running import run_command
@@ -23,7 +24,7 @@ class FakeDoor:
     """Answers each `do` as it was told, and remembers what it was asked."""
 
     replies: dict[str, Reply] = field(default_factory=dict)
-    requests: list[Request] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, home: Home, request: Request, *, timeout_s: float = 30) -> Result:
         self.requests.append(request)
@@ -42,14 +43,18 @@ class Ran:
     err: str
 
     @property
-    def envelope(self) -> dict[str, object]:
+    def envelope(self) -> dict[str, Any]:
         assert self.out.count("\n") == 1, self.out
-        return json.loads(self.out)
+        envelope: dict[str, Any] = json.loads(self.out)
+        return envelope
 
 
+@dataclass
 class Clock:
+    at: datetime
+
     def now(self) -> datetime:
-        return NOW
+        return self.at
 
 
 @dataclass
@@ -58,8 +63,9 @@ class Desk:
 
     environ: dict[str, str]
     door: FakeDoor = field(default_factory=FakeDoor)
+    now: datetime = NOW
 
-    def run(self, *words: str, stdin: bytes = b"", stdout: io.TextIOBase | None = None) -> Ran:
+    def run(self, *words: str, stdin: bytes = b"", stdout: TextIO | None = None) -> Ran:
         out = stdout or io.StringIO()
         err = io.StringIO()
         around = Around(
@@ -68,7 +74,7 @@ class Desk:
             stdout=out,
             stderr=err,
             ask=self.door,
-            clock=Clock(),
+            clock=Clock(self.now),
         )
         code = run_command(list(words), around)
         return Ran(code, out.getvalue() if isinstance(out, io.StringIO) else "", err.getvalue())
@@ -84,3 +90,16 @@ def a_task(uid: str = UID, **fields: object) -> Result:
         "created_at": "2026-03-10T03:40:02.000Z",
     }
     return {**base, **fields}
+
+
+CHANGED: Result = {"uid": UID, "outcome": "changed", "task": a_task()}
+
+
+def added(request: Request) -> Result:
+    tasks = request["tasks"]
+    assert isinstance(tasks, list)
+    return {"results": [{"uid": task["uid"], "outcome": "added"} for task in tasks]}
+
+
+def refused(rule: str, text: str, uid: str = UID) -> Result:
+    return {"uid": uid, "outcome": "refused", "because": {"rule": rule, "text": text}}

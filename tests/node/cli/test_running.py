@@ -22,7 +22,7 @@ def start(desk: Desk, *words: str | bytes) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(command, env=environ, capture_output=True, timeout=60, check=False)
 
 
-def test_an_answer_is_one_line_of_json_with_its_schema(desk: Desk):
+def test_an_answer_is_one_line_of_json_with_its_schema(desk: Desk) -> None:
     desk.door.replies["list"] = {"tasks": [a_task()], "next": None}
     ran = desk.run("list", "--json")
 
@@ -32,12 +32,12 @@ def test_an_answer_is_one_line_of_json_with_its_schema(desk: Desk):
     assert ran.envelope["as_of"] == "2026-03-10T03:45:02.000Z"
 
 
-def test_json_may_stand_before_the_command(desk: Desk):
+def test_json_may_stand_before_the_command(desk: Desk) -> None:
     desk.door.replies["list"] = {"tasks": []}
     assert desk.run("--json", "list").envelope["ok"] is True
 
 
-def test_a_failure_is_an_envelope_on_stdout_with_the_same_exit_code(desk: Desk):
+def test_a_failure_is_an_envelope_on_stdout_with_the_same_exit_code(desk: Desk) -> None:
     desk.door.replies["pause"] = errors.Refused("old_term", "a hub of term 4 was here", "old_term")
     plain, as_json = desk.run("pause"), desk.run("pause", "--json")
 
@@ -61,18 +61,18 @@ def test_a_failure_is_an_envelope_on_stdout_with_the_same_exit_code(desk: Desk):
         (errors.Refused("needs_alone", "say --alone"), 7),
     ],
 )
-def test_each_error_of_the_door_has_its_exit_code(desk: Desk, error: Exception, code: int):
+def test_each_error_of_the_door_has_its_exit_code(desk: Desk, error: Exception, code: int) -> None:
     desk.door.replies["status"] = error
     assert desk.run("status").code == code
 
 
-def test_an_unknown_command_is_wrong_use_with_a_suggestion(desk: Desk):
+def test_an_unknown_command_is_wrong_use_with_a_suggestion(desk: Desk) -> None:
     ran = desk.run("lst", "--json")
     assert ran.code == 2
     assert 'did you mean "list"?' in ran.envelope["error"]["message"]
 
 
-def test_wrong_options_are_an_envelope_too(desk: Desk):
+def test_wrong_options_are_an_envelope_too(desk: Desk) -> None:
     ran = desk.run("show", "--json")
     assert ran.code == 2
     assert ran.envelope["error"]["code"] == "usage"
@@ -80,7 +80,7 @@ def test_wrong_options_are_an_envelope_too(desk: Desk):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(desk: Desk, name: str):
+def test_every_command_explains_itself(desk: Desk, name: str) -> None:
     ran = desk.run("help", name)
     assert ran.code == 0
     assert ran.out == desk.run(name, "--help").out
@@ -93,11 +93,11 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_everything_that_changes_something_takes_dry_run(name: str):
+def test_everything_that_changes_something_takes_dry_run(name: str) -> None:
     assert "--dry-run" in _parser(name, _runnable(name)).format_help()
 
 
-def test_a_fault_of_ours_is_one_line_and_no_traceback(desk: Desk):
+def test_a_fault_of_ours_is_one_line_and_no_traceback(desk: Desk) -> None:
     desk.door.replies["status"] = ZeroDivisionError("oops")
     ran = desk.run("status")
     assert ran.code == 1
@@ -106,19 +106,19 @@ def test_a_fault_of_ours_is_one_line_and_no_traceback(desk: Desk):
     assert "desk.py:" in ran.err
 
 
-def test_a_fault_can_be_traced_on_request(desk: Desk):
+def test_a_fault_can_be_traced_on_request(desk: Desk) -> None:
     desk.environ["ARC_TRACEBACK"] = "1"
     desk.door.replies["status"] = ZeroDivisionError("oops")
     assert "Traceback" in desk.run("status").err
 
 
-def test_ctrl_c_ends_quietly_with_130(desk: Desk):
+def test_ctrl_c_ends_quietly_with_130(desk: Desk) -> None:
     desk.door.replies["status"] = KeyboardInterrupt()
     ran = desk.run("status")
     assert (ran.code, ran.out, ran.err) == (130, "", "")
 
 
-def test_a_closed_pipe_ends_quietly_with_141(desk: Desk):
+def test_a_closed_pipe_ends_quietly_with_141(desk: Desk) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ran = start_into(desk, writing)
@@ -139,19 +139,19 @@ def start_into(desk: Desk, stdout: int) -> subprocess.CompletedProcess[bytes]:
         os.close(stdout)
 
 
-def test_a_full_disk_under_stdout_is_told_once(desk: Desk):
+def test_a_full_disk_under_stdout_is_told_once(desk: Desk) -> None:
     ran = start_into(desk, os.open("/dev/full", os.O_WRONLY))
     assert ran.returncode == 1
     assert ran.stderr.startswith(b"error[output_failed]: stdout: could not be written: No space")
     assert ran.stderr.count(b"\n") == 1
 
 
-def test_a_broken_pipe_of_the_door_is_not_taken_for_a_reader_who_left(desk: Desk):
+def test_a_broken_pipe_of_the_door_is_not_taken_for_a_reader_who_left(desk: Desk) -> None:
     desk.door.replies["status"] = BrokenPipeError(32, "Broken pipe")
     assert desk.run("status").code == 1
 
 
-def test_what_a_task_says_cannot_drive_the_terminal(desk: Desk):
+def test_what_a_task_says_cannot_drive_the_terminal(desk: Desk) -> None:
     wild = "\x1b]0;gone\x07\x9b2J\u202ereversed"
     desk.door.replies["list"] = {"tasks": [a_task(subject=wild)]}
     desk.door.replies["show"] = {"task": a_task(subject=wild, body=wild + "\r\n\x1b[2J")}
@@ -160,12 +160,12 @@ def test_what_a_task_says_cannot_drive_the_terminal(desk: Desk):
     assert "\\x1b]0;gone\\x07\\x9b2J\\u202ereversed" in desk.run("list").out
 
 
-def test_errors_cannot_drive_the_terminal_either(desk: Desk):
+def test_errors_cannot_drive_the_terminal_either(desk: Desk) -> None:
     desk.door.replies["status"] = errors.Refused("bad", "said \x1b[2J")
     assert desk.run("status").err == "error[bad]: said \\x1b[2J\n"
 
 
-def test_bytes_that_are_no_text_are_one_error_with_the_field(desk: Desk):
+def test_bytes_that_are_no_text_are_one_error_with_the_field(desk: Desk) -> None:
     ran = start(desk, "add", b"caf\xe9", "--json")
     error = json.loads(ran.stdout)["error"]
     assert ran.returncode == 2
@@ -174,7 +174,7 @@ def test_bytes_that_are_no_text_are_one_error_with_the_field(desk: Desk):
     assert ran.stderr == b""
 
 
-def test_version_imports_next_to_nothing(desk: Desk):
+def test_version_imports_next_to_nothing(desk: Desk) -> None:
     code = (
         f"import sys; sys.path.insert(0, {os.getcwd()!r}); from agent_node.cli import main; "
         "main(['version']); print(*sys.modules)"
@@ -192,18 +192,18 @@ def test_version_imports_next_to_nothing(desk: Desk):
     assert not set(heavy) & set(modules.split())
 
 
-def test_version_in_json_names_python_and_wire(desk: Desk):
+def test_version_in_json_names_python_and_wire(desk: Desk) -> None:
     data = desk.run("version", "--json").envelope["data"]
     assert set(data) == {"version", "wire", "python", "executable"}
 
 
-def test_without_a_command_the_overview_is_the_error(desk: Desk):
+def test_without_a_command_the_overview_is_the_error(desk: Desk) -> None:
     ran = desk.run()
     assert ran.code == 2
     assert "From inside a running task:" in ran.err
 
 
-def test_the_home_is_checked_before_the_door_is_used(desk: Desk):
+def test_the_home_is_checked_before_the_door_is_used(desk: Desk) -> None:
     os.chmod(desk.environ["AGENT_NODE_HOME"], 0o755)
     ran = desk.run("status", "--json")
     assert ran.code == 2
@@ -212,21 +212,21 @@ def test_the_home_is_checked_before_the_door_is_used(desk: Desk):
     assert desk.door.requests == []
 
 
-def test_a_stream_that_cannot_say_a_character_shows_its_code(desk: Desk):
+def test_a_stream_that_cannot_say_a_character_shows_its_code(desk: Desk) -> None:
     desk.environ["PYTHONIOENCODING"] = "latin-1"
     ran = start(desk, "list", "--limit", "\N{SNOWMAN}")
     assert ran.returncode == 2
     assert b"Traceback" not in ran.stderr
 
 
-def test_an_answer_that_is_no_list_is_an_error_and_not_emptiness(desk: Desk):
+def test_an_answer_that_is_no_list_is_an_error_and_not_emptiness(desk: Desk) -> None:
     desk.door.replies["list"] = {}
     ran = desk.run("list")
     assert ran.code == 1
     assert ran.err.startswith("error[strange_answer]")
 
 
-def test_output_goes_to_the_stream_that_was_given(desk: Desk):
+def test_output_goes_to_the_stream_that_was_given(desk: Desk) -> None:
     stream = io.StringIO()
     desk.run("help", stdout=stream)
     assert stream.getvalue().startswith("agent-node COMMAND")

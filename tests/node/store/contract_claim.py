@@ -39,7 +39,7 @@ class Claims(Contract):
         assert drained(node) == [uid(1), uid(2)]
 
     def test_a_task_goes_only_to_an_agent_with_every_power_it_needs(self, node: NodeAtHand) -> None:
-        node.set_agents(an_agent("plain"), an_agent("rich", "gpu", "disk", "net"))
+        node.set_agents(an_agent("plain"), an_agent("rich", "gpu", "disk", "net", slots=2))
         node.has(a_task(1, needs=["gpu", "disk"]), a_task(2, needs=["gpu", "camera"]))
 
         assert rule_of(node.claim("plain")) == "needs_unmet"
@@ -84,6 +84,15 @@ class Claims(Contract):
         node.set_agents(an_agent("other"))
         node.has(a_task())
         assert rule_of(node.claim("iris")) == "no_such_agent"
+
+    def test_an_agent_gets_no_more_than_its_slots(self, node: NodeAtHand) -> None:
+        node.set_agents(an_agent("iris", slots=2))
+        node.has(a_task(1), a_task(2), a_task(3))
+        first, _ = node.claimed(), node.claimed()
+
+        assert rule_of(node.claim()) == "full"
+        node.finish(first)
+        assert node.claimed().task.uid == uid(3)
 
     @pytest.mark.parametrize("state", ["paused", "draining"])
     def test_a_node_that_is_told_to_stop_claims_nothing(self, node: NodeAtHand, state: str) -> None:
@@ -168,8 +177,9 @@ class Claims(Contract):
         attempts = {open_.uid: open_ for open_ in node.ask(q.OpenAttempts())}
         assert set(attempts) == {one.task.uid, two.task.uid}
         adopted = attempts[one.task.uid]
-        assert (adopted.n, adopted.token, adopted.pid, adopted.start_ticks) == (1, one.token, 77, 99)
-        assert (adopted.boot_id, adopted.max_s) == (node.clock.boot_id(), 60)
+        assert (adopted.n, adopted.token, adopted.max_s) == (1, one.token, 60)
+        assert (adopted.pid, adopted.start_ticks) == (77, 99)
+        assert adopted.boot_id == node.clock.boot_id()
         assert attempts[two.task.uid].pid is None
 
     def test_only_the_attempt_that_was_claimed_starts(self, node: NodeAtHand) -> None:

@@ -132,9 +132,12 @@ class Forgets(Contract):
         assert node.commit(xfer(2), uid(2)).outcome == "committed"
 
     def test_a_forgotten_task_keeps_no_events_alive_for_ever(self, node: NodeAtHand) -> None:
-        node.finish(node.running(a_task()))
+        node.finish(node.running(a_task(1)))
+        node.clock.advance(LONG)
+        node.has(a_task(2))
         last = node.facts().event_seq
-        forget(node)
-        assert node.facts().event_seq >= last
-        for event in node.ask(q.Events()):
-            assert event["uid"] != uid()
+        node.say(c.Forget())
+
+        assert [event.get("uid") for event in node.ask(q.Events())] == [uid(2)]
+        node.has(a_task(3))
+        assert node.facts().event_seq > last

@@ -93,7 +93,8 @@ class Gives(Contract):
         node.has(a_task(1), a_task(2, pinned=True), a_task(3))
         moves = tuple(m.Move(xfer(n), uid(n), 1) for n in (1, 2, 3, 4))
         answers = node.say(m.Escrow("loom", "stolen", 60, moves))
-        assert [answer.outcome for answer in answers] == ["escrowed", "refused", "escrowed", "refused"]
+        said = ["escrowed", "refused", "escrowed", "refused"]
+        assert [answer.outcome for answer in answers] == said
         assert [answer.xfer for answer in answers] == [xfer(n) for n in (1, 2, 3, 4)]
 
     def test_one_uid_twice_in_a_batch_is_given_once(self, node: NodeAtHand) -> None:

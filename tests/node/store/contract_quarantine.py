@@ -9,10 +9,9 @@ from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
-from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
+from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
-NEW = "01NEWZ00000000000000000000"
 T9 = a_task(9)
 
 
@@ -30,7 +29,7 @@ def with_everything(node: NodeAtHand) -> NodeAtHand:
 
 def quarantined(node: NodeAtHand) -> NodeAtHand:
     with_everything(node)
-    node.say(m.Quarantine("an older copy was put back", new_incarnation=NEW))
+    node.say(m.Quarantine("an older copy was put back"))
     return node
 
 
@@ -61,16 +60,11 @@ class Quarantines(Contract):
         assert (states[5], states[7]) == ("MOVED", "COMPLETED")
         assert states[1] in {"READY", "PARKED"}
 
-    def test_a_new_life_has_a_new_name(self, node: NodeAtHand) -> None:
+    def test_a_new_life_has_a_later_name(self, node: NodeAtHand) -> None:
         before = node.facts().incarnation
+        node.clock.advance(1)
         quarantined(node)
-        assert node.facts().incarnation == NEW != before
-
-    def test_a_quarantine_by_hand_keeps_the_name(self, node: NodeAtHand) -> None:
-        before = node.facts().incarnation
-        node.say(m.Quarantine("it misbehaves"))
-        assert node.facts().incarnation == before
-        assert node.facts().state == "quarantined"
+        assert node.facts().incarnation > before
 
     def test_nothing_comes_in_and_nothing_leaves(self, node: NodeAtHand) -> None:
         quarantined(node)
@@ -145,6 +139,30 @@ class Quarantines(Contract):
         ):  # fmt: skip
             said(node, kind((m.Settle(xfer(number), uid(number), peer),), sender))
         assert node.dump() == was
+
+    def test_a_release_waits_until_every_task_was_decided_upon(self, node: NodeAtHand) -> None:
+        """Whatever state a task was in, a person has some word that decides it."""
+        with_everything(node)
+        node.has(a_task(8, not_before="2026-03-12T00:00:00.000Z"))
+        node.say(m.Quarantine("an older copy was put back"))
+        assert refusal(node, m.Release("all done")) == "unreleased"
+
+        for task in node.ask(q.ListTasks()).tasks:
+            if task.state in {"COMPLETED", "MOVED"}:
+                continue
+            node.say(m.Bar((m.Target(task.uid, task.epoch + 2**20),)))
+            if node.state(task.uid) not in {None, "MOVED"}:
+                node.say(c.Resolve(task.uid, "cancelled", "gone"))
+        node.say(m.Release("all done"))
+        assert node.facts().state == "active"
+        node.has(a_task(9))
+        assert node.claimed().task.uid == uid(9)
+
+    def test_a_release_of_a_working_node_changes_nothing(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        before = node.dump()
+        node.say(m.Release("just in case"))
+        assert node.dump() == before
 
     def test_reading_goes_on(self, node: NodeAtHand) -> None:
         quarantined(node)

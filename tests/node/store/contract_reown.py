@@ -8,12 +8,18 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
+from agent_node.task import Task
 from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
 S = 1 + 2**20
 LOOM = "01LQQM00000000000000000000"
 FENCED = (m.Fenced("loom", LOOM),)
+
+
+def moved_to_loom(node: NodeAtHand, **fields: object) -> Task:
+    """The task was given to loom, as loom is under this incarnation."""
+    return node.gives_away(xfer(), node.has(a_task(**fields)), peer_incarnation=LOOM)
 
 
 def bar(node: NodeAtHand, *, epoch: int = S, number: int = 1, **more: object) -> m.Reowned:
@@ -87,9 +93,7 @@ class Reowns(Contract):
         assert isinstance(node.claim(), c.NothingToClaim)
 
     def test_the_kept_copy_of_a_task_that_moved_away_is_owned_again(self, node: NodeAtHand) -> None:
-        given = node.has(a_task(body="do it", key="k", needs=[]))
-        node.escrow(xfer(), given, peer_incarnation=LOOM)
-        node.commit(xfer(), uid(), peer_incarnation=LOOM)
+        moved_to_loom(node, body="do it", key="k")
         assert reown(node, fenced=FENCED).outcome == "reowned"
 
         task = node.task(uid())
@@ -97,7 +101,7 @@ class Reowns(Contract):
         assert node.claimed().task.uid == uid()
 
     def test_owning_again_twice_is_owning_once(self, node: NodeAtHand) -> None:
-        node.gives_away(xfer(), node.has(a_task()))
+        moved_to_loom(node)
         assert reown(node, fenced=FENCED).outcome == "reowned"
         before = node.dump()
         assert reown(node, fenced=FENCED).outcome == "reowned"
@@ -107,14 +111,14 @@ class Reowns(Contract):
         assert node.state(got.task.uid) == "CLAIMED"
 
     def test_late_words_of_the_old_move_do_nothing_to_it(self, node: NodeAtHand) -> None:
-        node.gives_away(xfer(), node.has(a_task()))
+        moved_to_loom(node)
         reown(node, fenced=FENCED)
         for word in (node.commit, node.abort, node.settled):
             word(xfer(), uid())
         assert (node.state(uid()), node.task(uid()).epoch) == ("READY", S)
 
     def test_a_copy_from_the_fenced_node_does_not_come_back(self, node: NodeAtHand) -> None:
-        node.gives_away(xfer(1), node.has(a_task()))
+        moved_to_loom(node)
         reown(node, fenced=FENCED)
         assert rule_of(node.hold(xfer(2), a_task(epoch=9), giver="loom")) == "already_here"
 
@@ -123,7 +127,7 @@ class Reowns(Contract):
         assert (answer.outcome, rule_of(answer)) == ("refused", "unknown_task")
 
     def test_a_later_epoch_refuses(self, node: NodeAtHand) -> None:
-        node.gives_away(xfer(), node.has(a_task()))
+        moved_to_loom(node)
         bar(node, epoch=2 * S)
         answer = reown(node, epoch=S)
         assert (answer.outcome, rule_of(answer)) == ("refused", "newer_known")
@@ -131,29 +135,38 @@ class Reowns(Contract):
     def test_an_attempt_that_may_live_refuses(self, node: NodeAtHand) -> None:
         """Fails when reown does not ask who lives."""
         node.finish(node.running(a_task()), "unproved")
-        node.say(m.Quarantine("an older copy was put back", new_incarnation=LOOM))
+        node.say(m.Quarantine("an older copy was put back"))
         answer = reown(node, living=frozenset({uid()}))
-        assert (answer.outcome, rule_of(answer)) == ("refused", "not_fenced")
+        assert (answer.outcome, rule_of(answer)) == ("refused", "attempt_lives")
         assert node.state(uid()) == "PARKED"
 
     @pytest.mark.parametrize("was", ["READY", "PARKED"])
-    def test_a_quarantined_row_is_owned_again_and_numbers_go_on(
-        self, node: NodeAtHand, was: str
-    ) -> None:
-        """Attempt folders that the older copy does not know count, too."""
-        node.has(a_task(1)) if was == "READY" else node.running(a_task(1))
-        node.say(m.Quarantine("an older copy was put back", new_incarnation=LOOM))
-        answer = reown(node, evidence={uid(): (1, 2, 3)})
-
-        assert answer.outcome == "reowned"
+    def test_a_quarantined_row_is_owned_again(self, node: NodeAtHand, was: str) -> None:
+        node.has(a_task()) if was == "READY" else node.running(a_task())
+        node.say(m.Quarantine("an older copy was put back"))
+        assert reown(node).outcome == "reowned"
         assert (node.state(uid()), node.task(uid()).epoch) == ("READY", S)
-        if isinstance(got := node.claim(), c.Claimed):
-            assert got.n == 4
+
+        node.say(m.Release("decided"))
+        assert node.claimed().n == (1 if was == "READY" else 2)
+
+    def test_attempts_on_the_disk_that_nobody_knows_refuse_or_are_counted(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when the evidence on the disk is not asked; a person's word may overrule it."""
+        node.has(a_task())
+        node.say(m.Quarantine("an older copy was put back"))
+        folders = {uid(): (1, 2, 3)}
+        assert rule_of(reown(node, evidence=folders)) == "has_attempts"
+
+        assert reown(node, evidence=folders, alone=True).outcome == "reowned"
+        node.say(m.Release("decided"))
+        assert node.claimed().n == 4
 
     @pytest.mark.parametrize("was", ["READY", "PARKED"])
     def test_a_quarantined_row_gives_way_to_a_bar(self, node: NodeAtHand, was: str) -> None:
         node.has(a_task(1)) if was == "READY" else node.hold(xfer(), a_task(1))
-        node.say(m.Quarantine("an older copy was put back", new_incarnation=LOOM))
+        node.say(m.Quarantine("an older copy was put back"))
         assert bar(node).outcome == "barred"
         assert node.state(uid()) in {None, "MOVED"}
         assert node.facts().counts.get("READY", 0) == 0
@@ -179,7 +192,7 @@ class Reowns(Contract):
         assert node.finish(got).accepted
 
     def test_what_was_owned_again_may_move_again(self, node: NodeAtHand) -> None:
-        left = node.gives_away(xfer(1), node.has(a_task()))
+        left = moved_to_loom(node)
         reown(node, fenced=FENCED)
         taken = node.escrow(xfer(2), node.task(uid()))
         assert (taken.outcome, taken.task.epoch) == ("escrowed", S)

@@ -101,7 +101,7 @@ class Repeats(Contract):
 
     @pytest.mark.parametrize("name", [n for n, (_, _, outcome) in REPEATS.items() if outcome])
     def test_no_word_of_the_protocol_loses_the_task(self, node: NodeAtHand, name: str) -> None:
-        """Whatever follows whatever, a task that was here stays in exactly one place of the table."""
+        """Whatever follows whatever, a task that was here stays in one place of the table."""
         before, command, _ = REPEATS[name]
         for earlier in (*before, command):
             node.say(earlier)

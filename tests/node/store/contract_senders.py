@@ -106,8 +106,9 @@ class KnowsSenders(Contract):
         node.say(hold_of(T9, old))
         hello(node, 2)
 
-        assert node.say(m.Commit((m.Settle(xfer(8), uid(1), "loom"),), old))[0].outcome == "committed"
-        assert node.say(m.Abort((m.Settle(xfer(8), uid(1), "loom"),), old))[0].outcome == "committed"
+        for word in (m.Commit, m.Abort):
+            again = node.say(word((m.Settle(xfer(8), uid(1), "loom"),), old))[0]
+            assert again.outcome == "committed"
         assert node.say(escrow_of(old))[0].outcome == "committed"
         assert node.say(hold_of(T9, old))[0].outcome == "held"
 

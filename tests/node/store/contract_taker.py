@@ -92,7 +92,7 @@ class Takes(Contract):
     def test_a_node_whose_dispatcher_stopped_takes_nothing_unless_told(
         self, node: NodeAtHand
     ) -> None:
-        node.store.dispatching = False  # type: ignore[union-attr]
+        node.dispatches(running=False)
         assert rule_of(node.hold(xfer(1), a_task(1))) == "dispatcher_stopped"
         assert node.hold(xfer(2), a_task(2), even_if_stopped=True).outcome == "held"
         assert node.activate(xfer(2), uid(2)).outcome == "activated"
@@ -207,8 +207,8 @@ class Takes(Contract):
     def test_a_held_copy_is_a_doubt_until_it_is_activated(self, node: NodeAtHand) -> None:
         node.hold(xfer(), a_task(epoch=4))
         (doubt,) = node.ask(q.Doubts())
-        assert (doubt.xfer, doubt.side, doubt.state, doubt.peer) == (xfer(), "taker", "HELD", "forge")
-        assert (doubt.uid, doubt.epoch) == (uid(), 5)
+        assert (doubt.side, doubt.state, doubt.peer) == ("taker", "HELD", "forge")
+        assert (doubt.xfer, doubt.uid, doubt.epoch) == (xfer(), uid(), 5)
         node.activate(xfer(), uid())
         assert node.ask(q.Doubts()) == ()
 

@@ -93,8 +93,9 @@ class Obeys(Contract):
         assert node.state(uid()) == "COMPLETED"
 
     def test_retry_of_what_waits_or_runs_is_refused(self, node: NodeAtHand) -> None:
-        node.has(a_task())
+        node.has(a_task(not_before="2026-03-11T00:00:00.000Z"))
         assert node.say(c.RetryNow(uid())).outcome == "refused"
+        node.say(c.SetFields(uid(), {"not_before": None}))
         node.claimed()
         assert node.say(c.RetryNow(uid())).outcome == "refused"
         assert node.state(uid()) == "CLAIMED"
@@ -105,6 +106,12 @@ class Obeys(Contract):
         assert node.say(c.RetryNow(uid(), "changed my mind")).outcome == "changed"
         task = node.task(uid())
         assert (task.state, task.completed_at) == ("READY", None)
+
+    def test_retry_of_what_is_ready_changes_nothing(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        before = node.dump()
+        assert node.say(c.RetryNow(uid())).outcome == "changed"
+        assert node.dump() == before
 
     def test_a_success_is_not_tried_again(self, node: NodeAtHand) -> None:
         node.finish(node.running(a_task()))
@@ -121,7 +128,7 @@ class Obeys(Contract):
 
         assert answer.outcome == "changed"
         assert node.state(uid()) in ({"FAILED", "DEAD_LETTERED"} if to == "failed" else {state})
-        assert "I looked" in str(node.events(uid())[-1]["because"])
+        assert "I looked" in str(node.events(uid())[-1])
 
     def test_nobody_resolves_what_is_not_in_doubt(self, node: NodeAtHand) -> None:
         node.has(a_task())
@@ -159,6 +166,13 @@ class Obeys(Contract):
         node.say(c.SetNode("paused", "upgrade"))
         before = node.dump()
         node.say(c.SetNode("paused", "upgrade"))
+        assert node.dump() == before
+
+    def test_stopping_twice_is_stopping_once(self, node: NodeAtHand) -> None:
+        node.running(a_task())
+        assert node.say(c.Cancel(uid(), "duplicate")).outcome == "stopping"
+        before = node.dump()
+        assert node.say(c.Cancel(uid(), "duplicate")).outcome == "stopping"
         assert node.dump() == before
 
     def test_a_paused_node_finishes_what_runs(self, node: NodeAtHand) -> None:

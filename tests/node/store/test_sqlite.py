@@ -19,8 +19,8 @@ def read_only(place: Path) -> sqlite3.Connection:
 def dump_of(place: Path) -> dict[str, list[tuple[object, ...]]]:
     """Every table with every row."""
     with closing(read_only(place)) as db:
-        names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
-        return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+        names = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for (name,) in names}
 
 
 class Sqlite:

@@ -1,0 +1,301 @@
+"""Runs a node: wires its parts together, then waits for what happens and lets them act."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+from contextlib import ExitStack
+from datetime import datetime
+
+from . import __version__
+from .adoption import adopt_all
+from .clock import Clock, SystemClock, iso, parse_iso
+from .commands import AgentRow, Forget, Raise, SetAgents, Wake
+from .config import NodeSettings, read_settings
+from .desk import Session, free_bytes
+from .dispatch import Dispatcher, end_process
+from .errors import DiskTrouble, NodeError
+from .home import Home, HomeLock, check_home, holder_of, listen
+from .leaving import Leaving, what_is_left
+from .listener import Doorway
+from .log import log
+from .news import news_between
+from .processes import become_subreaper, reap_children
+from .queries import Doubts, Facts, NextDue
+from .replies import Answers
+from .report import Reporter
+from .status import build_report
+from .store.sqlite import SqliteStore, open_store
+from .strict import JsonObject
+from .timers import Timers
+from .zygote_link import Zygote
+
+REST_S = 30.0  # the longest the loop waits: the report is due by then
+STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
+FORGET_EVERY_S = 3600.0
+
+
+class AlreadyRunning(NodeError):
+    """Another process holds the node's lock; nothing was changed."""
+
+    code = "already_running"
+
+
+def run(home: Home, *, until_idle: bool = False) -> int:
+    """Be the node's daemon until told to stop; the exit code of `agent-node run`."""
+    check_home(home)
+    settings = read_settings(home.config)
+    # The zygotes come before the lock: whatever is forked later would hold a copy of it.
+    zygotes = {agent.prefix: Zygote(agent.prefix) for agent in settings.agents}
+    with ExitStack() as stack:
+        for zygote in zygotes.values():
+            zygote.start()
+            stack.callback(zygote.close)
+        lock = HomeLock.try_take(home)
+        if lock is None:
+            raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works on this home already")
+        stack.enter_context(lock)
+        home.tasks.mkdir(mode=0o700, exist_ok=True)
+        clock = SystemClock()
+        store = open_store(home.root, name=settings.name, clock=clock, journal=settings.journal,
+                           queue_max=settings.queue_max, check=True)  # fmt: skip
+        stack.callback(store.close)
+        daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
+        door = listen(home, lock)
+        stack.callback(home.socket.unlink, missing_ok=True)
+        return daemon.serve(door)
+
+
+class Daemon:
+    """The one loop of a node. It is also the `Host` that answers turn to."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: NodeSettings,
+        store: SqliteStore,
+        clock: Clock,
+        zygotes: dict[tuple[str, ...], Zygote],
+        *,
+        until_idle: bool,
+    ) -> None:
+        self._home, self._settings, self.store, self._clock = home, settings, store, clock
+        self._zygotes, self._until_idle = zygotes, until_idle
+        self._selector = selectors.DefaultSelector()
+        self._timers = Timers(clock)
+        self._since = iso(clock.now())
+        self._dirty, self._starts_timer, self._raise_timer = True, False, False
+        self._wake_at: str | None = None
+        self._lease: float | None = None
+        self._leaving = Leaving(settings.stop_grace_s)
+        self.dispatcher = Dispatcher(
+            store, home=home, settings=settings, clock=clock, selector=self._selector,
+            zygotes=zygotes, later=self._timers.later,
+        )  # fmt: skip
+        self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
+        self._reporter = Reporter(home, clock, self._report)
+        self.dispatcher.before_start = self._reporter.changed
+        self._was: tuple[object, ...] = ()
+
+    # --- what answers ask of a running daemon (the port `Host`) -----------------------------------
+
+    @property
+    def dispatching(self) -> bool:
+        """Whether work that becomes READY here is also started here."""
+        return self.dispatcher.claiming
+
+    def stop_attempt(self, uid: str, n: int, why: str) -> None:
+        """End the program of this attempt; its result is recorded when it has ended."""
+        run = self.dispatcher.runs.find(uid, n)
+        if run is not None:
+            self.dispatcher.stop(run, why)
+
+    def changed(self) -> None:
+        """Something was written: look at everything once before waiting again."""
+        self._dirty = True
+
+    def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
+        """See to it that what runs has ended or been stopped by the deadline."""
+        if deadline_s is not None and then == "requeue":
+            self._timers.later(deadline_s, lambda: self._requeue(agent))
+
+    def subscribe(self, session: Session, events: frozenset[str]) -> None:
+        """The session keeps what it wants; the doorway asks it at every event."""
+        self._dirty = True
+
+    def disk_free(self) -> int:
+        """Bytes that are free where the home lies."""
+        return free_bytes(self._home)
+
+    # --- the loop -----------------------------------------------------------------------------------
+
+    def serve(self, door: socket.socket) -> int:
+        """Until it is told to go, or until nothing is left to do."""
+        self._doorway = Doorway(door, self._answers, self._selector)
+        self._set_up()
+        try:
+            while (code := self._turn()) is None:
+                for key, mask in self._selector.select(self._wait_s()):
+                    key.data(mask)
+        finally:
+            self._doorway.close()
+        self._leave()
+        return code
+
+    def _set_up(self) -> None:
+        become_subreaper()
+        self._hear_signals()
+        rows = [AgentRow(one.name, one.slots, (*one.skills,)) for one in self._settings.agents]
+        self.store.apply(SetAgents(tuple(rows)))
+        self.store.live.dispatching = True
+        for zygote in self._zygotes.values():
+            self._selector.register(
+                zygote, selectors.EVENT_READ, lambda _, one=zygote: self.dispatcher.hear(one)
+            )
+        adopted = adopt_all(self.dispatcher, self._home)
+        facts = self.store.read(Facts())
+        if facts.drain_until and facts.drain_then == "requeue" and facts.state == "draining":
+            left = (parse_iso(facts.drain_until) - self._clock.now()).total_seconds()
+            self.drain(max(left, 0.0), "requeue", None)
+        self._timers.later(FORGET_EVERY_S, self._forget)
+        self._reporter.write_now()
+        log("node_started", node=facts.name, adopted=adopted, because=facts.state)
+
+    def _turn(self) -> int | None:
+        """Everything that is due now; the exit code when the loop has to end."""
+        try:
+            self._timers.run_due()
+            self._wake_due()
+            if self._dirty or self.dispatcher.news:
+                self._look_around()
+            if self._reporter.wait_s() <= 0:
+                self.dispatcher.record_beats()
+                self._reporter.turn()
+        except DiskTrouble as error:
+            self._disk_trouble(error)
+        return self._end()
+
+    def _look_around(self) -> None:
+        """Start what can start, then tell whoever wants to know. In this order: the report that
+        clears `idle` is written when a task has been claimed and before its program starts."""
+        self._dirty = False
+        self.dispatcher.work_may_have_come()
+        self.dispatcher.fill()
+        if self.store.node_state() == "quarantined":
+            for run in self.dispatcher.runs:
+                self.dispatcher.stop(run, "quarantined")
+        due = self.store.read(NextDue())
+        self._wake_at, self._lease = due.at, due.lease
+        self._after_changes()
+        self._reporter.changed()
+        self._publish()
+
+    def _after_changes(self) -> None:
+        if self.dispatcher.owes_starts and not self._starts_timer:
+            self._starts_timer = True
+            self._timers.later(STARTS_WAIT_S, self._flush_starts)
+        if self.store.unraised and not self._raise_timer:
+            self._raise_timer = True
+            self._timers.later(1.0, self._raise_generation)
+
+    def _flush_starts(self) -> None:
+        self._starts_timer = False
+        self.dispatcher.flush_started()
+
+    def _raise_generation(self) -> None:
+        self._raise_timer = False
+        if self.store.unraised:
+            self.store.apply(Raise())
+
+    def _forget(self) -> None:
+        self.store.apply(Forget())
+        self._timers.later(FORGET_EVERY_S, self._forget)
+
+    def _wake_due(self) -> None:
+        wall = self._wake_at is not None and self._wake_at <= iso(self._clock.now())
+        lease = self._lease is not None and self._lease <= self._clock.boottime()
+        if wall or lease:
+            woken = self.store.apply(Wake())
+            self._wake_at, self._lease = woken.next_at, woken.next_lease
+            self._dirty = True
+
+    def _wait_s(self) -> float:
+        wait = self._timers.wait_s(min(REST_S, self._reporter.wait_s()))
+        if self._wake_at is not None:
+            wait = min(wait, (_moment(self._wake_at) - self._clock.now()).total_seconds())
+        if self._lease is not None:
+            wait = min(wait, self._lease - self._clock.boottime())
+        return max(wait, 0.0) if not self._dirty else 0.0
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def _end(self) -> int | None:
+        if self._leaving.asked:
+            self.dispatcher.claiming = self.store.live.dispatching = False
+            busy = len(self.dispatcher.runs)
+            return 0 if not busy or self._leaving.is_over(self._clock.boottime()) else None
+        if self._until_idle and not self.dispatcher.runs and not self._dirty:
+            return what_is_left(self.store.read(Facts()))
+        return None
+
+    def _leave(self) -> None:
+        """What runs goes on under its shims; the last report says that nothing dispatches."""
+        self.dispatcher.claiming = self.store.live.dispatching = False
+        self.dispatcher.flush_started()
+        self._reporter.write_now()
+        log("node_stopped", left_running=len(self.dispatcher.runs))
+        self._selector.close()
+
+    def _hear_signals(self) -> None:
+        near, far = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(far, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(near, selectors.EVENT_READ, lambda _: self._signalled(near))
+
+    def _signalled(self, pipe: int) -> None:
+        for number in os.read(pipe, 4096):
+            if number == signal.SIGCHLD:
+                reap_children(keep=[zygote.pid for zygote in self._zygotes.values()])
+            elif self._leaving.ask(self._clock.boottime()):
+                log("stop_asked", because=signal.Signals(number).name)
+                self._timers.later(self._leaving.grace_s, self.changed)
+
+    def _requeue(self, agent: str | None) -> None:
+        for run in self.dispatcher.runs:
+            if agent in (None, run.agent):
+                self.dispatcher.stop(run, "drained: the deadline came", requeue=True)
+
+    def _disk_trouble(self, error: DiskTrouble) -> None:
+        """A full disk passes; a disk that fails to sync does not, and nothing may build upon it."""
+        log("disk_trouble", because=str(error))
+        if "SQLITE_IOERR" in str(error):
+            end_process(1)
+        self._timers.later(1.0, self.changed)
+
+    # --- what is told ---------------------------------------------------------------------------------
+
+    def _report(self) -> JsonObject:
+        return build_report(
+            self.store.read(Facts()), self.store.read(Doubts()), settings=self._settings,
+            now=self._clock.now(), disk_free=self.disk_free(), dispatching=self.dispatching,
+            version=__version__, dispatching_since=self._since,
+        )  # fmt: skip
+
+    def _publish(self) -> None:
+        news, self.dispatcher.news = self.dispatcher.news, []
+        if not self._doorway.listening:
+            self._was = ()
+            return
+        report = self._report()
+        facts = self.store.read(Facts())
+        at = iso(self._clock.now())
+        said, self._was = news_between(self._was, report)
+        for event in (*news, *said):
+            self._doorway.publish(event, facts.event_seq, at)
+
+
+def _moment(stamp: str) -> datetime:
+    return parse_iso(stamp)

@@ -1,0 +1,302 @@
+"""The node's loop: take a task, run it, record how it ended, and wait until woken."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+from collections.abc import Callable
+
+from .attempts import AttemptExists, create_folder
+from .clock import Clock
+from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
+from .config import AgentSettings, NodeSettings
+from .desk import free_bytes
+from .errors import DiskTrouble, NodeError
+from .evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt, read_shim_record
+from .executors import executor_of
+from .failpoints import failpoint
+from .home import Home
+from .killing import kill_leftovers
+from .log import log
+from .processes import open_pidfd
+from .answers import read_answer
+from .results import judge_end
+from .runs import Run, Runs
+from .store.sqlite import SqliteStore
+from .verdicts import read_verdict
+from .zygote_link import Spawned, Zygote, ZygoteGone
+
+_LOOKS_MAX = 100  # for a shim that has its lock and has not signed in: a few seconds
+
+
+class Dispatcher:
+    """Fills the slots of every agent, and closes each attempt exactly once.
+
+    `later(seconds, do)` is the loop's own timer; nothing here waits.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        *,
+        home: Home,
+        settings: NodeSettings,
+        clock: Clock,
+        selector: selectors.BaseSelector,
+        zygotes: dict[tuple[str, ...], Zygote],
+        later: Callable[[float, Callable[[], None]], None],
+    ) -> None:
+        self.store = store
+        self.runs = Runs()
+        self.claiming = True
+        self.disk_low = False
+        self.news: list[str] = []
+        self._home, self._settings, self._clock = home, settings, clock
+        self._selector, self._zygotes, self._later = selector, zygotes, later
+        self._started: list[Command[object]] = []
+        self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
+        self._down: dict[Zygote, int] = {}  # zygotes that died, and how often in a row
+        self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
+
+    # --- take ---------------------------------------------------------------------------------
+
+    def work_may_have_come(self) -> None:
+        """Something changed in the queue: every agent asks again."""
+        self._dry.clear()
+
+    def fill(self) -> None:
+        """Claim for every free slot, until nothing is there for it."""
+        if not self._may_claim() or self._disk_is_low():
+            return
+        for agent in self._settings.agents:
+            while agent.name not in self._dry and self.runs.of(agent.name) < agent.slots:
+                self._take(agent, self.store.apply(Claim(agent.name)))
+
+    def _may_claim(self) -> bool:
+        return self.claiming and not any(zygote.pid == 0 for zygote in self._zygotes.values())
+
+    def _take(self, agent: AgentSettings, claimed: object) -> None:
+        if isinstance(claimed, Claimed):
+            self._begin(agent, claimed)
+        else:
+            self._dry.add(agent.name)
+
+    def _disk_is_low(self) -> bool:
+        low = free_bytes(self._home) < self._settings.disk_floor
+        if low and not self.disk_low:
+            log("disk_low", because="free space is below disk_floor; nothing is claimed")
+        self.disk_low = self.store.live.disk_low = low
+        return low
+
+    def _begin(self, agent: AgentSettings, claimed: Claimed) -> None:
+        """From here on the attempt has a folder, a lock and a place in `runs`, or it has ended."""
+        failpoint("dispatch.after_claim")
+        task, n, boot_id = claimed.task, claimed.n, self._clock.boot_id()
+        try:
+            folder = create_folder(str(self._home.tasks), task.uid, n)
+        except (OSError, AttemptExists) as error:
+            self._could_not_begin(task.uid, n, agent.name, error)
+            return
+        run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
+        self.runs.add(run)
+        try:
+            job = executor_of(agent).prepare(task, claimed, agent, folder, self._home, self._settings)
+            self.before_start()
+            failpoint("dispatch.before_spawn")
+            self._zygote_of(agent).hand_over(job, folder)
+        except (OSError, NodeError) as error:
+            log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
+            self._look_again(run)
+        failpoint("dispatch.after_spawn")
+
+    def _could_not_begin(self, uid: str, n: int, agent: str, error: Exception) -> None:
+        """No folder, so nothing ran: the task waits again, and costs nothing."""
+        log("attempt_not_started", task=uid, attempt=n, because=str(error))
+        self._dry.add(agent)
+        text = str(error)
+        if isinstance(error, AttemptExists):
+            result = Result("unproved", message=text)
+        else:
+            result = Result("requeued", message=text)
+        self.store.apply(Finish(uid, n, result))
+
+    def _zygote_of(self, agent: AgentSettings) -> Zygote:
+        return self._zygotes[agent.prefix]
+
+    # --- run ----------------------------------------------------------------------------------
+
+    def hear(self, zygote: Zygote) -> None:
+        """Shims that took their attempts report; a dead zygote is replaced."""
+        try:
+            for spawned in zygote.replies():
+                self._heard(spawned)
+        except ZygoteGone as error:
+            log("zygote_gone", because=str(error))
+            self._selector.unregister(zygote)
+            zygote.close()
+            self._down[zygote] = self._down.get(zygote, 0) + 1
+            self._later(min(0.02 * 2 ** self._down[zygote], 5.0), lambda: self._restart(zygote))
+
+    def _restart(self, zygote: Zygote) -> None:
+        """A new zygote; what the old one had been given and never reported is judged by evidence."""
+        try:
+            zygote.start()
+        except ZygoteGone as error:
+            log("zygote_gone", because=str(error))
+            self._later(5.0, lambda: self._restart(zygote))
+            return
+        self._selector.register(zygote, selectors.EVENT_READ, lambda _: self.hear(zygote))
+        for run in self.runs:
+            if run.pidfd is None:
+                self._look_again(run)
+        self.work_may_have_come()
+        self.fill()
+
+    def _heard(self, spawned: Spawned) -> None:
+        self._down.clear()
+        run = self.runs.find(spawned.uid, spawned.n)
+        if run is None or run.pidfd is not None:
+            os.close(spawned.pidfd)
+            return
+        run.cgroup = spawned.cgroup
+        self.watch(run, spawned.shim, spawned.pidfd)
+        if spawned.started_at is not None:
+            self._started.append(Started(run.uid, run.n, *spawned.shim))
+            self.news.append("task_started")
+
+    def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
+        """Be told when this shim ends; it is asked to stop at once if it was to."""
+        from .processes import Identity
+
+        run.shim, run.pidfd = Identity(*shim), pidfd
+        self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
+        if run.stop_why is not None:
+            run.ask_to_stop()
+
+    def stop(self, run: Run, why: str, *, requeue: bool = False) -> None:
+        """Ask the attempt to end; its result is recorded when it has."""
+        if run.stop_why is None:
+            run.stop_why, run.requeue = why, requeue
+            run.ask_to_stop()
+
+    # --- record -------------------------------------------------------------------------------
+
+    def flush_started(self) -> None:
+        """Write down starts that no other transaction took along."""
+        if self._started:
+            commands, self._started = self._started, []
+            self.store.together(commands)
+
+    @property
+    def owes_starts(self) -> bool:
+        """Whether some start has not been written down yet."""
+        return bool(self._started)
+
+    def _shim_ended(self, run: Run) -> None:
+        if run.pidfd is not None:
+            self._selector.unregister(run.pidfd)
+            run.let_go()
+        self._close(run)
+
+    def _close(self, run: Run) -> None:
+        """Record the verdict; without one, prove that the attempt is dead before saying so."""
+        verdict = read_verdict(run.folder)
+        if verdict is not None:
+            failpoint("dispatch.before_result")
+            result = judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
+            self._record(run, result)
+            return
+        evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id)
+        if isinstance(evidence, Dead):
+            never_started = read_shim_record(run.folder) is None
+            if run.requeue or never_started:
+                self._record(run, Result("requeued", message=evidence.why))
+            else:
+                self._record(run, Result("interrupted", message=evidence.why))
+        elif isinstance(evidence, Unprovable):
+            self._record(run, Result("unproved", message=evidence.why))
+        else:
+            self._pursue(run, evidence)
+
+    def _pursue(self, run: Run, evidence: Alive | Leftovers) -> None:
+        """Not over yet: follow the shim, or end what it left behind, and look again."""
+        if isinstance(evidence, Alive) and evidence.shim is not None and run.pidfd is None:
+            pidfd = open_pidfd(evidence.shim)
+            if pidfd is not None:
+                self.watch(run, evidence.shim, pidfd)
+                return
+        if isinstance(evidence, Leftovers):
+            log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
+            kill_leftovers(evidence.processes)
+        self._look_again(run)
+
+    def _look_again(self, run: Run) -> None:
+        run.looks += 1
+        if run.looks > _LOOKS_MAX:
+            self._record(run, Result("unproved", message="it neither ended nor could be ended"))
+            return
+        self._later(min(0.01 * run.looks, 0.2), lambda: self.look(run))
+
+    def look(self, run: Run) -> None:
+        """See how an attempt stands that nothing else will tell us about."""
+        if self.runs.find(run.uid, run.n) is run and run.pidfd is None:
+            self._close(run)
+
+    def _record(self, run: Run, result: Result) -> None:
+        """One transaction ends this attempt and claims the next for the slot it leaves."""
+        then = self._next_claim(run)
+        commands: list[Command[object]] = [*self._started, Finish(run.uid, run.n, result, then)]
+        try:
+            *_, finished = self.store.together(commands)
+        except DiskTrouble as error:
+            log("result_waits", task=run.uid, attempt=run.n, because=str(error))
+            self._later(1.0, lambda: self._record_again(run, result))
+            return
+        self._started = []
+        self.runs.remove(run)
+        self.news.append("task_finished")
+        if isinstance(finished, Finished):
+            self._recorded(run, finished)
+
+    def _record_again(self, run: Run, result: Result) -> None:
+        if self.runs.find(run.uid, run.n) is run:
+            self._record(run, result)
+
+    def _next_claim(self, run: Run) -> str | None:
+        agent = self._agent(run.agent)
+        others = self.runs.of(run.agent) - 1
+        free = agent is not None and others < agent.slots and run.agent not in self._dry
+        return run.agent if self._may_claim() and free and not self.disk_low else None
+
+    def _agent(self, name: str) -> AgentSettings | None:
+        return next((agent for agent in self._settings.agents if agent.name == name), None)
+
+    def _recorded(self, run: Run, finished: Finished) -> None:
+        if not finished.accepted and finished.because is not None:
+            log("result_refused", task=run.uid, attempt=run.n, because=finished.because.text)
+        agent = self._agent(run.agent)
+        if agent is not None and finished.next is not None:
+            self._take(agent, finished.next)
+
+    # --- look after what runs ------------------------------------------------------------------
+
+    def record_beats(self) -> None:
+        """Take over the heartbeats that shims leave for programs that send none."""
+        beats: list[Command[object]] = []
+        for run in self.runs:
+            try:
+                beat_at = os.stat(run.folder.heartbeat).st_mtime
+            except FileNotFoundError:
+                continue
+            if beat_at > run.beat_at:
+                run.beat_at = beat_at
+                beats.append(Beat(run.uid, run.n))
+        if beats:
+            self.store.together(beats)
+
+
+def end_process(status: int) -> None:
+    """Leave at once, as after a failed fsync: the next daemon reads what is really on the disk."""
+    sys.stderr.flush()
+    os._exit(status)

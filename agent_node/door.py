@@ -1,0 +1,84 @@
+"""Asks this machine's own node: through the daemon or, without one, from the queue itself."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from typing import cast
+
+from .desk import Session
+from .errors import BadInput, DoorTimeout, NodeError, NotRunning, Refused, Starting
+from .home import Home, HomeLock
+from .lines import Lines
+from .opening import PATIENCE_S, daemon_or_lock, opened
+from .strict import LINE_MAX, JsonObject, JsonValue, decode_object
+from .wire import line_of
+
+CHUNK = 256 * 1024
+_ASKED = 1
+_ERRORS: dict[str, type[NodeError]] = {
+    "starting": Starting,
+    "not_running": NotRunning,
+    "crowded": Starting,
+}
+
+
+def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> dict[str, object]:
+    """The result of one request, or the refusal as an error; a repeat after a timeout is safe."""
+    line = line_of({**cast("JsonObject", request), "id": _ASKED})
+    if len(line) > LINE_MAX:
+        raise BadInput(f"the request takes {len(line)} bytes, a line {LINE_MAX}: send it in parts")
+    until = time.monotonic() + timeout_s
+    patience_s = min(PATIENCE_S, timeout_s)
+    found = daemon_or_lock(home, patience_s=patience_s, timeout_s=timeout_s)
+    if isinstance(found, HomeLock):
+        with opened(home, found) as answers:
+            return _result(answers.answer(Session("owner"), line.rstrip(b"\n")))
+    with found:
+        return _result(_ask_daemon(found, line, until, str(request.get("do"))))
+
+
+def _ask_daemon(daemon: socket.socket, line: bytes, until: float, do: str) -> bytes:
+    lines = Lines(2 * LINE_MAX)
+    try:
+        daemon.settimeout(_left(until))
+        daemon.sendall(line_of({"session": "owner"}) + line)
+        while not lines.waiting:
+            daemon.settimeout(_left(until))
+            data = daemon.recv(CHUNK)
+            if not data:
+                raise DoorTimeout(f"{do}: the daemon ended before it answered; look, or ask again")
+            lines.add(data)
+    except TimeoutError as error:
+        raise DoorTimeout(f"{do}: no answer in time; it may have happened: ask again") from error
+    except ConnectionError as error:
+        raise DoorTimeout(f"{do}: the daemon left while it was asked: {error}") from error
+    return lines.take()
+
+
+def _left(until: float) -> float:
+    """Seconds that are left, never so few that a socket takes them for "do not wait"."""
+    return max(until - time.monotonic(), 0.001)
+
+
+def _result(line: bytes) -> dict[str, object]:
+    reply = decode_object(line, 2 * LINE_MAX)
+    result = reply.get("result")
+    if reply.get("ok") is True and isinstance(result, dict):
+        return dict(result)
+    raise _error_of(reply.get("error"))
+
+
+def _error_of(error: JsonValue) -> NodeError:
+    """The refusal as the error that it was at the other end, where that makes a difference."""
+    said = error if isinstance(error, dict) else {}
+    code, message = str(said.get("code", "failed")), str(said.get("message", "no reason was given"))
+    if code in _ERRORS:
+        return _ERRORS[code](message)
+    if code == BadInput.code:
+        bad = BadInput(message)
+        bad.field = str(said.get("field", ""))
+        return bad
+    rule = said.get("rule")
+    return Refused(code, message, rule if isinstance(rule, str) else None)

@@ -1,0 +1,16 @@
+"""Writes one line of fields for each thing worth knowing; never a subject, a body or a key."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from .clock import SystemClock, iso
+
+_CLOCK = SystemClock()
+
+
+def log(event: str, **fields: str | int | float | None) -> None:
+    """`event` is a noun and what happened to it; the fields are always called the same."""
+    line = {"at": iso(_CLOCK.now()), "event": event, **fields}
+    print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)

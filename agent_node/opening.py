@@ -1,0 +1,78 @@
+"""Opens the node's queue for one request where no daemon runs, under the node's lock."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .clock import Clock, SystemClock
+from .commands import Wake
+from .config import read_settings
+from .desk import NoDaemon
+from .errors import Starting
+from .home import Home, HomeLock, connect, holder_of
+from .replies import Answers
+from .report import write_report
+
+PATIENCE_S = 5.0
+LOOK_EVERY_S = 0.02
+
+
+def daemon_of(home: Home, *, timeout_s: float = 30) -> socket.socket | None:
+    """A connection to the daemon; None when none listens here."""
+    try:
+        return connect(home, timeout_s=timeout_s)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+
+
+def daemon_or_lock(
+    home: Home, *, patience_s: float = PATIENCE_S, timeout_s: float = 30
+) -> socket.socket | HomeLock:
+    """Whichever comes first: the daemon's ear, or the right to open the queue oneself.
+
+    Whoever holds the lock and does not listen is a daemon that starts or ends, or another one
+    like us. `Starting` when that goes on for longer than our patience.
+    """
+    until = time.monotonic() + patience_s
+    while True:
+        found = daemon_of(home, timeout_s=timeout_s) or HomeLock.try_take(home)
+        if found is not None:
+            return found
+        if time.monotonic() >= until:
+            raise Starting(
+                f"{home.root}: process {holder_of(home) or '?'} holds the lock and does not listen"
+                " yet; nothing was done, ask again"
+            )
+        time.sleep(LOOK_EVERY_S)
+
+
+@contextmanager
+def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[Answers]:
+    """Answers from the queue itself; on leaving it is closed, reported, and the lock is free.
+
+    Leases that ended while nobody was here end first.
+    """
+    from .store.sqlite import open_store
+
+    clock = clock or SystemClock()
+    with lock:
+        settings = read_settings(home.config)
+        store = open_store(
+            home.root,
+            name=settings.name,
+            clock=clock,
+            journal=settings.journal,
+            queue_max=settings.queue_max,
+        )
+        try:
+            store.apply(Wake())
+            host = NoDaemon(home)
+            answers = Answers(store, home=home, settings=settings, clock=clock, host=host)
+            yield answers
+            if host.wrote:
+                write_report(home, answers.desk.report())
+        finally:
+            store.close()

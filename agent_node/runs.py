@@ -1,0 +1,76 @@
+"""Knows the attempts that are under way on this node, and which slots they fill."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .attempts import AttemptFolder
+from .processes import Identity, send_signal
+
+
+@dataclass(eq=False)
+class Run:
+    """One attempt under way. `pidfd` None: its shim has not reported yet, or is gone."""
+
+    uid: str
+    n: int
+    agent: str
+    token: str
+    boot_id: str
+    folder: AttemptFolder
+    shim: Identity | None = None
+    pidfd: int | None = None
+    cgroup: str | None = None
+    stop_why: str | None = None  # it was asked to stop; None: it may go on
+    requeue: bool = False  # asked by the node itself: the task is READY again afterwards
+    beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
+    looks: int = 0  # how often it was looked for in vain
+
+    def ask_to_stop(self) -> None:
+        """TERM to the shim, which ends the whole tree; said again when it reports later."""
+        if self.pidfd is not None:
+            import signal
+
+            send_signal(self.pidfd, signal.SIGTERM)
+
+    def let_go(self) -> None:
+        """Close what this process holds of it."""
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+
+
+class Runs:
+    """All of them, by (uid, n); and by agent, for the slots."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, int], Run] = {}
+        self._per_agent: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    def add(self, run: Run) -> None:
+        """This attempt fills a slot from now on."""
+        self._runs[run.uid, run.n] = run
+        self._per_agent[run.agent] += 1
+
+    def remove(self, run: Run) -> None:
+        """Its slot is free; what was held of it is let go."""
+        if self._runs.pop((run.uid, run.n), None) is not None:
+            self._per_agent[run.agent] -= 1
+        run.let_go()
+
+    def find(self, uid: str, n: int) -> Run | None:
+        """The attempt, if it is under way here."""
+        return self._runs.get((uid, n))
+
+    def of(self, agent: str) -> int:
+        """How many slots of this agent are filled."""
+        return self._per_agent[agent]

@@ -1,0 +1,204 @@
+"""Claims about `add`: one task, or a whole file of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_node.cli import adding
+from agent_node.ulid import is_ulid
+from tests.node.cli.desk import UID, Desk, added, refused
+
+
+def test_add_sends_a_whole_task_with_a_uid_of_its_own(desk: Desk) -> None:
+    desk.door.replies["add"] = added
+    words = (
+        "rotate logs -p P3 --skill ops --skill logs --need root --body x --key k1 --type chore "
+        "--tag night --max-s 90 --not-before +2h --deadline 2026-03-11T00:00:00+01:00 --model big "
+        "--pinned --on-interrupt park"
+    ).split()
+    ran = desk.run("add", " ".join(words[:2]), *words[2:])
+
+    [request] = desk.door.requests
+    [task] = request["tasks"]
+    assert ran.code == 0
+    assert is_ulid(task.pop("uid"))
+    assert request["do"] == "add"
+    assert task == {
+        "subject": "rotate logs",
+        "source": "human:ada",
+        "origin": "human:ada",
+        "priority": 3,
+        "skills": ["ops", "logs"],
+        "needs": ["root"],
+        "body": "x",
+        "key": "k1",
+        "type": "chore",
+        "tags": ["night"],
+        "max_s": 90.0,
+        "not_before": "2026-03-10T05:45:02.000Z",
+        "deadline": "2026-03-10T23:00:00.000Z",
+        "models": ["big"],
+        "pinned": True,
+        "on_interrupt": "park",
+    }
+
+
+def test_two_adds_are_two_tasks(desk: Desk) -> None:
+    desk.door.replies["add"] = added
+    desk.run("add", "a")
+    desk.run("add", "a")
+    uids = {request["tasks"][0]["uid"] for request in desk.door.requests}
+    assert len(uids) == 2
+
+
+def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk, tmp_path: Path) -> None:
+    desk.door.replies["add"] = added
+    (tmp_path / "body").write_text("from a file", encoding="utf-8")
+    desk.run("add", "a", "--body-file", str(tmp_path / "body"))
+    desk.run("add", "a", "--body-file", "-", stdin="from stdin ü".encode())
+
+    bodies = [request["tasks"][0]["body"] for request in desk.door.requests]
+    assert bodies == ["from a file", "from stdin ü"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["x" * 501], "subject"),
+        (["two\nlines"], "subject"),
+        ([""], "subject"),
+        (["a", "-p", "11"], "priority"),
+        (["a", "--priority-100", "101"], "priority_100"),
+        (["a", "--not-before", "2026-03-10T03:45:02"], "not_before"),
+        (["a", "--deadline", "soon"], "deadline"),
+        (["a", "--body", "x", "--body-file", "-"], "body"),
+        (["a", "--body-file", "/nowhere/at/all"], "body"),
+        (["a", "--max-s", "-1"], "max_s"),
+        (["a", "--skill", "s" * 65], "skills"),
+        ([], "subject"),
+    ],
+)
+def test_a_bad_word_is_refused_by_its_field_before_anything_is_sent(
+    desk: Desk, words: list[str], field: str
+) -> None:
+    ran = desk.run("add", *words, "--json")
+    assert ran.code == 2
+    assert ran.envelope["error"]["where"] == field
+    assert desk.door.requests == []
+
+
+def test_a_subject_of_ten_megabytes_is_one_short_error(desk: Desk) -> None:
+    ran = desk.run("add", "x" * 10_000_000)
+    assert ran.code == 2
+    assert len(ran.err) < 500
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"a\0b", b"x" * (256 * 1024 + 1)])
+def test_a_body_that_is_no_text_or_too_long_is_refused(desk: Desk, body: bytes) -> None:
+    ran = desk.run("add", "a", "--body-file", "-", "--json", stdin=body)
+    assert ran.code == 2
+    assert ran.envelope["error"]["where"] == "body"
+    assert desk.door.requests == []
+
+
+def test_a_refused_task_is_a_failure_with_its_rule(desk: Desk) -> None:
+    desk.door.replies["add"] = {"results": [refused("key_conflict", "k1 is 7k3f")]}
+    ran = desk.run("add", "a", "--key", "k1", "--json")
+    assert ran.code == 1
+    assert ran.envelope["error"] == {
+        "code": "key_conflict",
+        "message": f"{UID}: k1 is 7k3f",
+        "rule": "key_conflict",
+    }
+
+
+def test_a_task_that_exists_is_told_and_is_no_failure(desk: Desk) -> None:
+    desk.door.replies["add"] = {"results": [{"uid": UID, "outcome": "exists"}]}
+    ran = desk.run("add", "a", "--key", "k1")
+    assert ran.code == 0
+    assert ran.out == f"1 exists\n  exists  6c1d  {UID}  a\n"
+
+
+def test_an_agent_inside_a_task_is_named_as_the_source(desk: Desk) -> None:
+    desk.environ.update(AGENT_TASK_UID=UID, AGENT_NAME="iris")
+    desk.door.replies["add"] = added
+    desk.run("add", "a")
+    assert desk.door.requests[0]["tasks"][0]["source"] == "agent:iris"
+
+
+# --- add --file -----------------------------------------------------------------------------------
+
+
+def lines(*documents: object) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+def test_a_file_is_added_in_one_request_all_of_it_or_nothing(desk: Desk) -> None:
+    desk.door.replies["add"] = added
+    raw = lines({"subject": "a"}, {"subject": "b", "uid": UID, "later": 1})
+    ran = desk.run("add", "--file", "-", stdin=raw)
+
+    [sent] = desk.door.requests
+    assert sent["whole"] is True
+    assert [task["subject"] for task in sent["tasks"]] == ["a", "b"]
+    assert sent["tasks"][1]["later"] == 1
+    assert sent["tasks"][1]["uid"] == UID
+    assert ran.out.startswith("2 added\n")
+
+
+def test_one_bad_line_keeps_the_whole_file_out_and_every_bad_line_is_named(desk: Desk) -> None:
+    raw = lines({"subject": "good"}, {"subject": ""}) + b"\n{nonsense\n" + lines({"priority": 3})
+    ran = desk.run("add", "--file", "-", stdin=raw)
+
+    assert ran.code == 2
+    assert desk.door.requests == []
+    assert "nothing was added: 3 bad lines" in ran.err
+    assert [line.split(":")[0] for line in ran.err.splitlines()[1:]] == [
+        "  line 2",
+        "  line 4",
+        "  line 5",
+    ]
+
+
+def test_the_line_the_node_refused_is_named_and_those_it_kept_out_are_not(desk: Desk) -> None:
+    desk.door.replies["add"] = {
+        "results": [refused("whole", "another was refused"), refused("key_conflict", "k is taken")]
+    }
+    ran = desk.run("add", "--file", "-", stdin=lines({"subject": "a"}, {"subject": "b"}))
+
+    assert ran.code == 1
+    assert ran.err == (
+        "error[file_refused]: nothing was added: 1 of 2 tasks refused\n"
+        "  task 2 b: key_conflict: k is taken\n"
+    )
+
+
+def test_more_tasks_than_a_request_takes_are_refused_here(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adding, "TASKS_MAX", 1)
+    ran = desk.run("add", "--file", "-", stdin=lines({"subject": "a"}, {"subject": "b"}))
+    assert ran.code == 2
+    assert desk.door.requests == []
+
+
+def test_an_empty_file_says_so(desk: Desk) -> None:
+    ran = desk.run("add", "--file", "-", stdin=b"\n\n")
+    assert (ran.code, ran.out) == (0, "-: holds no task; nothing was added\n")
+    assert desk.door.requests == []
+
+
+def test_a_file_too_large_for_one_request_is_refused(desk: Desk) -> None:
+    ran = desk.run("add", "--file", "-", stdin=b" " * (7 * 1024 * 1024 + 1))
+    assert ran.code == 2
+    assert desk.door.requests == []
+
+
+def test_a_dry_run_of_add_changes_nothing_on_the_same_path(desk: Desk) -> None:
+    desk.door.replies["add"] = added
+    ran = desk.run("add", "a", "--dry-run")
+    assert desk.door.requests[0]["dry_run"] is True
+    assert ran.out.startswith("dry run, nothing changed: 1 added")

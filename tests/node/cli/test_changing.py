@@ -1,0 +1,187 @@
+"""Claims about a person's or a running task's word: on tasks, on the node, on itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_node.cli.around import Result
+from tests.node.cli.desk import CHANGED, OTHER_UID, UID, Desk, refused
+
+
+def test_set_sends_each_field_in_its_type(desk: Desk) -> None:
+    desk.door.replies["set"] = {"results": [CHANGED]}
+    words = (
+        "priority=P3 skills=ops,logs models=[] max_s=90 pinned=true domain=5 deadline= "
+        "not_before=+1h tags="
+    ).split()
+    ran = desk.run("set", UID, *words, "--reason", "night shift")
+
+    assert ran.code == 0
+    [request] = desk.door.requests
+    assert request == {
+        "do": "set",
+        "uids": [UID],
+        "reason": "night shift",
+        "by": "human:ada",
+        "fields": {
+            "priority": 3,
+            "skills": ["logs", "ops"],
+            "models": [],
+            "max_s": 90,
+            "pinned": True,
+            "domain": "5",
+            "deadline": None,
+            "not_before": "2026-03-10T04:45:02.000Z",
+            "tags": [],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "word",
+    "priority=11 priority= priorty=3 subject=x pinned=maybe priority deadline=x".split(),
+)
+def test_a_field_that_cannot_be_set_so_is_refused_here(desk: Desk, word: str) -> None:
+    assert desk.run("set", UID, word).code == 2
+    assert desk.door.requests == []
+
+
+def test_a_field_that_always_has_a_value_cannot_be_cleared(desk: Desk) -> None:
+    assert "priority: cannot be cleared" in desk.run("set", UID, "priority=").err
+
+
+def test_a_field_given_twice_is_refused(desk: Desk) -> None:
+    assert desk.run("set", UID, "priority=1", "priority=2").code == 2
+
+
+def test_a_mistyped_field_is_suggested(desk: Desk) -> None:
+    assert 'did you mean "priority"?' in desk.run("set", UID, "priorty=3").err
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (["cancel"], {}),
+        (["retry"], {}),
+        (["release"], {}),
+        (["release", "--alone"], {"alone": True}),
+        (["resolve", "--as", "done"], {"as": "done"}),
+        (["resolve", "--as", "ready", "--alone"], {"as": "ready", "alone": True}),
+    ],
+)
+def test_a_persons_word_carries_who_and_why(desk: Desk, words: list[str], more: Result) -> None:
+    desk.door.replies[words[0]] = {"results": [CHANGED]}
+    ran = desk.run(words[0], UID, *words[1:], "--reason", "no use")
+    assert ran.code == 0
+    assert desk.door.requests == [
+        {"do": words[0], "uids": [UID], "reason": "no use", "by": "human:ada", **more}
+    ]
+
+
+def test_one_refused_task_of_two_is_exit_3_with_both_told(desk: Desk) -> None:
+    gone = refused("in_transfer", "it is on its way to loom", OTHER_UID)
+    desk.door.replies["cancel"] = {"results": [CHANGED, gone]}
+    ran = desk.run("cancel", UID, OTHER_UID, "--json")
+    assert ran.code == 3
+    assert ran.envelope["ok"] is True
+    message = f"{OTHER_UID}: it is on its way to loom"
+    assert ran.envelope["partial"] == [
+        {"uid": OTHER_UID, "error": {"code": "in_transfer", "message": message}}
+    ]
+    assert desk.run("cancel", UID, OTHER_UID).out == (
+        "cancel: 1 of 2 done\n"
+        f"  changed  {UID} READY rotate logs\n"
+        f"  refused  {OTHER_UID} in_transfer: it is on its way to loom\n"
+    )
+
+
+def test_a_task_named_twice_is_asked_for_once(desk: Desk) -> None:
+    desk.door.replies["cancel"] = {"results": [CHANGED]}
+    desk.run("cancel", UID, UID.lower())
+    assert desk.door.requests[0]["uids"] == [UID]
+
+
+@pytest.mark.parametrize(("rule", "code"), [("not_ended", 1), ("unknown_task", 5)])
+def test_a_refusal_of_all_of_them_is_a_failure(desk: Desk, rule: str, code: int) -> None:
+    desk.door.replies["retry"] = {"results": [refused(rule, "no")]}
+    ran = desk.run("retry", UID, "--json")
+    assert ran.code == code
+    assert ran.envelope["error"]["rule"] == rule
+
+
+def test_fewer_results_than_tasks_are_not_taken_for_done(desk: Desk) -> None:
+    desk.door.replies["cancel"] = {"results": []}
+    assert desk.run("cancel", UID).code == 1
+
+
+def test_release_without_a_task_frees_the_node(desk: Desk) -> None:
+    desk.door.replies["release"] = {"state": "active", "reason": ""}
+    ran = desk.run("release", "--alone", "--reason", "restored on purpose")
+    assert desk.door.requests == [
+        {"do": "release", "reason": "restored on purpose", "by": "human:ada", "alone": True}
+    ]
+    assert ran.out == "the node is now active\n"
+
+
+# --- pause, resume, drain -------------------------------------------------------------------------
+
+
+def test_drain_passes_its_limits_on(desk: Desk) -> None:
+    desk.door.replies["drain"] = {"state": "draining", "reason": "new disk"}
+    words = "--agent iris --deadline-s 60 --then requeue --reason".split()
+    ran = desk.run("drain", *words, "new disk")
+    assert desk.door.requests == [
+        {
+            "do": "drain",
+            "reason": "new disk",
+            "by": "human:ada",
+            "agent": "iris",
+            "deadline_s": 60.0,
+            "then": "requeue",
+        }
+    ]
+    assert ran.out == "agent iris is now draining, because new disk\n"
+
+
+def test_a_dry_pause_says_what_would_be(desk: Desk) -> None:
+    desk.door.replies["pause"] = {"state": "paused"}
+    ran = desk.run("pause", "--dry-run")
+    assert desk.door.requests[0]["dry_run"] is True
+    assert ran.out == "dry run, nothing changed: the node would be paused\n"
+
+
+# --- heartbeat, progress, spawn -------------------------------------------------------------------
+
+
+def inside(desk: Desk) -> None:
+    desk.environ.update(
+        AGENT_TASK_UID=UID, AGENT_TASK_ATTEMPT="2", AGENT_ATTEMPT_TOKEN="t0", AGENT_NAME="iris"
+    )
+
+
+def test_a_running_task_speaks_of_itself(desk: Desk) -> None:
+    inside(desk)
+    desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "added"}
+    assert desk.run("heartbeat").code == 0
+    assert desk.run("progress", "half done").code == 0
+    ran = desk.run("spawn", "follow up", "-p", "2")
+
+    itself = {"uid": UID, "attempt": 2, "token": "t0"}
+    beat, progress, spawned = desk.door.requests
+    assert beat == {"do": "heartbeat", **itself}
+    assert progress == {"do": "progress", **itself, "text": "half done"}
+    assert {name: spawned[name] for name in ("do", *itself)} == {"do": "spawn", **itself}
+    assert spawned["task"]["parent"] == UID
+    assert spawned["task"]["source"] == "agent:iris"
+    assert ran.out == f"added {OTHER_UID}\n"
+
+
+@pytest.mark.parametrize("command", [["heartbeat"], ["progress", "x"], ["spawn", "x"]])
+@pytest.mark.parametrize("gone", ["AGENT_TASK_UID", "AGENT_TASK_ATTEMPT", "AGENT_ATTEMPT_TOKEN"])
+def test_outside_a_task_they_say_so(desk: Desk, command: list[str], gone: str) -> None:
+    inside(desk)
+    del desk.environ[gone]
+    ran = desk.run(*command)
+    assert ran.code == 2
+    assert ran.err.startswith("error[not_inside_a_task]")
+    assert desk.door.requests == []

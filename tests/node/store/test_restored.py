@@ -1,0 +1,177 @@
+"""A database that was put back, copied or lost is noticed before anything of it runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_node import commands as c
+from agent_node.store.generation import GenerationFile
+from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
+from tests.node.store.test_sqlite import Sqlite
+
+
+@pytest.fixture
+def node(tmp_path: Path):
+    node = NodeAtHand(Sqlite(), tmp_path / "iris")
+    yield node
+    node.close()
+
+
+def mark_of(node: NodeAtHand):
+    return GenerationFile(node.place / "generation").read()
+
+
+def put_back(node: NodeAtHand, meanwhile: Callable[[], object]) -> None:
+    """Copy the database, go on working, and put the copy back; the file beside it stays."""
+    node.close()
+    shutil.copy(node.place / "queue.db", node.place / "copy.db")
+    node.open()
+    meanwhile()
+    node.close()
+    (node.place / "copy.db").replace(node.place / "queue.db")
+    node.clock.advance(1)
+    node.open()
+
+
+def test_the_file_follows_every_transfer_command(node: NodeAtHand) -> None:
+    """Fails when the mark is not written: a restored database would not be noticed."""
+    given = node.has(a_task(1), a_task(2))
+    for step in (
+        lambda: node.escrow(xfer(1), given),
+        lambda: node.commit(xfer(1), uid(1)),
+        lambda: node.settled(xfer(1), uid(1)),
+        lambda: node.hold(xfer(2), a_task(9)),
+        lambda: node.drop(xfer(2), uid(9)),
+        lambda: node.abort(xfer(3), uid(1)),
+    ):
+        before = mark_of(node).generation
+        step()
+        mark, facts = mark_of(node), node.facts()
+        assert mark.generation > before
+        assert (mark.generation, mark.incarnation) == (facts.generation, facts.incarnation)
+
+
+def test_the_file_is_never_ahead_of_the_database(node: NodeAtHand) -> None:
+    for number in range(5):
+        node.clock.advance(1)
+        node.has(a_task(number))
+        assert mark_of(node).generation <= node.facts().generation
+
+
+def test_a_restart_is_no_restore(node: NodeAtHand) -> None:
+    node.gives_away(xfer(), node.has(a_task()))
+    before = node.facts().incarnation
+    for _ in range(3):
+        node.reopen()
+        assert (node.facts().state, node.facts().incarnation) == ("active", before)
+
+
+def test_an_older_copy_starts_in_quarantine_under_a_later_incarnation(node: NodeAtHand) -> None:
+    node.has(a_task())
+    before, generation = node.facts().incarnation, None
+
+    def meanwhile() -> None:
+        nonlocal generation
+        node.gives_away(xfer(), a_task())
+        generation = node.facts().generation
+
+    put_back(node, meanwhile)
+    facts = node.facts()
+    assert facts.state == "quarantined"
+    assert facts.incarnation > before
+    assert facts.generation > generation
+    assert rule_of(node.claim()) == "quarantined"
+    assert rule_of(node.escrow(xfer(2), a_task())) == "quarantined"
+
+
+def test_a_quarantine_outlives_restarts_without_yet_another_name(node: NodeAtHand) -> None:
+    node.has(a_task())
+    put_back(node, lambda: node.gives_away(xfer(), a_task()))
+    facts = node.facts()
+    node.reopen()
+    assert (node.facts().state, node.facts().incarnation) == ("quarantined", facts.incarnation)
+
+
+def test_an_older_copy_that_only_missed_local_work_is_noticed_after_a_second(
+    node: NodeAtHand,
+) -> None:
+    def meanwhile() -> None:
+        node.clock.advance(1.5)
+        node.has(a_task())
+
+    put_back(node, meanwhile)
+    assert node.facts().state == "quarantined"
+
+
+def test_a_copy_on_another_machine_is_quarantined(node: NodeAtHand) -> None:
+    node.has(a_task())
+    node.close()
+    node.settings["machine"] = "another"
+    node.open()
+    assert node.facts().state == "quarantined"
+
+
+def test_a_database_without_its_file_is_quarantined(node: NodeAtHand) -> None:
+    node.has(a_task())
+    node.close()
+    (node.place / "generation").unlink()
+    node.open()
+    assert node.facts().state == "quarantined"
+
+
+def test_an_empty_database_beside_the_file_of_a_lost_one_is_quarantined(node: NodeAtHand) -> None:
+    """The tombstones are gone with it: a late hold would bring back what runs elsewhere."""
+    node.gives_away(xfer(), node.has(a_task()))
+    node.close()
+    (node.place / "queue.db").unlink()
+    node.open()
+    assert node.facts().state == "quarantined"
+    assert rule_of(node.hold(xfer(), a_task())) == "quarantined"
+
+
+def test_an_attempt_on_the_disk_that_the_database_does_not_know_quarantines(
+    node: NodeAtHand,
+) -> None:
+    node.has(a_task())
+    node.close()
+    (node.place / "tasks" / uid() / "1").mkdir(parents=True)
+    node.open()
+    assert node.facts().state == "quarantined"
+
+
+def test_attempts_that_the_database_knows_are_no_cause_for_alarm(node: NodeAtHand) -> None:
+    got = node.running(a_task())
+    (node.place / "tasks" / uid() / "1").mkdir(parents=True)
+    node.finish(got)
+    node.reopen()
+    assert node.facts().state == "active"
+
+
+def test_a_torn_mark_leaves_the_one_before(node: NodeAtHand) -> None:
+    node.has(a_task())
+    for number in range(3):
+        node.abort(xfer(number), uid(9))
+    whole = mark_of(node)
+    path = node.place / "generation"
+    node.close()
+    raw = bytearray(path.read_bytes())
+    newest = raw.index(f"generation {mark_of(node).generation} ".encode())
+    raw[newest + 12 : newest + 40] = b"\0" * 28
+    path.write_bytes(bytes(raw))
+
+    left = mark_of(node)
+    assert left is not None
+    assert left.generation <= whole.generation + 1
+    node.open()
+    assert node.facts().state == "active"
+
+
+def test_nothing_but_a_person_ends_a_quarantine(node: NodeAtHand) -> None:
+    node.has(a_task())
+    put_back(node, lambda: node.gives_away(xfer(), a_task()))
+    assert refusal(node, c.SetNode("active", "go on")) == "quarantined"
+    assert node.facts().state == "quarantined"
