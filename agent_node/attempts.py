@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from .errors import BadInput, NodeError
@@ -120,10 +121,8 @@ def create_folder(tasks_dir: str, uid: str, n: int) -> AttemptFolder:
     folder = attempt_folder(tasks_dir, uid, n)
     outer = os.open(tasks_dir, _FOLDER)
     try:
-        try:
+        with suppress(FileExistsError):  # an earlier attempt's; a link there fails to open
             os.mkdir(uid, 0o700, dir_fd=outer)
-        except FileExistsError:  # an earlier attempt's; a link in its place fails at the next open
-            pass
         inner = os.open(uid, _FOLDER, dir_fd=outer)
     finally:
         os.close(outer)

@@ -101,7 +101,9 @@ class Dispatcher:
         run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
         self.runs.add(run)
         try:
-            job = executor_of(agent).prepare(task, claimed, agent, folder, self._home, self._settings)
+            job = executor_of(agent).prepare(
+                claimed, agent, folder, home=self._home, settings=self._settings
+            )
             self.before_start()
             failpoint("dispatch.before_spawn")
             self._zygote_of(agent).hand_over(job, folder)

@@ -19,7 +19,6 @@ from .processes import (
     process_table,
     read_boot_id,
 )
-from .strict import JsonObject
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,9 @@ def read_shim_record(folder: AttemptFolder) -> ShimRecord | None:
     )
 
 
-def judge_attempt(folder: AttemptFolder, token: str, *, claimed_boot: str | None = None) -> Evidence:
+def judge_attempt(
+    folder: AttemptFolder, token: str, *, claimed_boot: str | None = None
+) -> Evidence:
     """What can be proved about this attempt now. It never waits, and never guesses "dead".
 
     `claimed_boot` is the boot in which it was claimed, by the caller's own records (the folder's

@@ -84,7 +84,7 @@ def _count(value: JsonValue) -> Count:
 
 def _text(value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise ValueError(value)  # noqa: TRY004 - one kind of trouble for one caller
+        raise ValueError(value)
     return value
 
 

@@ -154,7 +154,7 @@ def _report(
     attempt: tuple[str, int],
     started: float | None,
 ) -> None:
-    """Say who runs this attempt, and let go of the daemon. One that is gone finds us by the lock."""
+    """Say who runs this attempt, and let go of the daemon; a later one finds us by the lock."""
     uid, n = attempt
     about = {**me._asdict(), "cgroup": cgroup, "uid": uid, "n": n, "started": started}
     pidfd = os.pidfd_open(me.pid)

@@ -57,7 +57,7 @@ class Zygote:
 
     @property
     def pid(self) -> int:
-        """The child that was started: the zygote, or the command of the prefix around it."""
+        """The child that was started, be it the command of a prefix; 0 while there is none."""
         return self._pid
 
     def start(self) -> None:
@@ -78,11 +78,11 @@ class Zygote:
                 )
             except OSError as error:
                 near.close()
-                raise ZygoteGone(f"zygote: could not start {argv[0]!r}: {error.strerror}") from error
+                raise ZygoteGone(f"zygote: could not start {argv[0]!r}: {error}") from error
         self._socket = near
 
     def fileno(self) -> int:
-        """What the daemon's selector watches: readable when a shim reports or the zygote is gone."""
+        """For the daemon's selector: readable when a shim reports, and when the zygote is gone."""
         return self._living().fileno()
 
     def hand_over(self, job: Job, folder: AttemptFolder) -> None:
@@ -121,7 +121,7 @@ class Zygote:
                 raise ZygoteGone("zygote: is gone; judge every attempt that was not heard of")
 
     def spawn(self, job: Job, folder: AttemptFolder, *, patience_s: float = 10.0) -> Spawned:
-        """Hand over and wait for the answer; for callers with one attempt and nothing else to do."""
+        """Hand over and wait for the answer; for a caller who has nothing else to do."""
         self.hand_over(job, folder)
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -140,13 +140,14 @@ class Zygote:
             return
         self._socket.close()
         self._socket = None
-        pidfd = os.pidfd_open(self._pid)
+        pid, self._pid = self._pid, 0
+        pidfd = os.pidfd_open(pid)
         try:
             poll = select.poll()
             poll.register(pidfd, select.POLLIN)
             if not poll.poll(_END_PATIENCE_S * 1000):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            os.waitpid(pid, 0)
         finally:
             os.close(pidfd)
 
@@ -168,12 +169,13 @@ def _sealed(content: bytes) -> int:
 def _spawned(raw: bytes, descriptors: list[int]) -> Spawned:
     said = decode_object(raw, REPLY_MAX)
     started, cgroup = said["started"], said["cgroup"]
-    if not descriptors or not isinstance(said["n"], int):
-        raise BadInput("a shim's report lacks its pidfd or its attempt")
+    pid, ticks, n = said["pid"], said["start_ticks"], said["n"]
+    if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(n, int) and descriptors):
+        raise BadInput("a shim's report lacks its pidfd, its pid or its attempt")
     return Spawned(
         uid=str(said["uid"]),
-        n=said["n"],
-        shim=Identity(*(said[name] for name in Identity._fields)),
+        n=n,
+        shim=Identity(pid, ticks, str(said["boot_id"])),
         pidfd=descriptors[0],
         started_at=datetime.fromtimestamp(started, UTC) if isinstance(started, float) else None,
         cgroup=cgroup if isinstance(cgroup, str) else None,

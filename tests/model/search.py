@@ -27,7 +27,9 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many states were seen, how deep, and the first counterexample, if there is one."""
+    """How many states were seen, how many remain apart when every answer is lost, and the first
+    counterexample; None when the promise holds.
+    """
 
     states: int
     recovered: int
@@ -44,10 +46,10 @@ def search(scope: Scope) -> Verdict:
     ends: dict[World, World] = {}
     for world in came:
         ends.setdefault(crashed(world), world)
-    lost, count = first_stuck(ends, scope.recovery())
+    lost = first_stuck(ends, scope.recovery())
     if lost is None:
-        return Verdict(len(came), count, None)
-    return Verdict(len(came), count, Counterexample("lost: nothing ends it", way(ends[lost], came)))
+        return Verdict(len(came), len(ends), None)
+    return Verdict(len(came), len(ends), Counterexample("lost: nothing ends it", way(ends[lost], came)))
 
 
 def explore(starts: Iterable[World], scope: Scope, came: Came) -> World | None:
@@ -66,30 +68,29 @@ def explore(starts: Iterable[World], scope: Scope, came: Came) -> World | None:
     return None
 
 
-def first_stuck(ends: Iterable[World], scope: Scope) -> tuple[World | None, int]:
+def first_stuck(ends: Iterable[World], scope: Scope) -> World | None:
     """The first of these states from which the task can never be started, if there is one."""
-    order = list(ends)
-    known = set(order)
-    leads_from: dict[World, list[World]] = {}
-    good: list[World] = []
-    todo = deque(order)
+    fine: set[World] = set()
+    return next((world for world in ends if not can_end(world, scope, fine)), None)
+
+
+def can_end(world: World, scope: Scope, fine: set[World]) -> bool:
+    """Whether some way leads to a start; every state along that way is added to `fine`."""
+    came: dict[World, World | None] = {world: None}
+    todo = deque([world])
     while todo:
-        world = todo.popleft()
-        if world.starts:
-            good.append(world)
-            continue
-        for _, after in steps(world, scope):
-            leads_from.setdefault(after, []).append(world)
-            if after not in known:
-                known.add(after)
+        here = todo.popleft()
+        if here.starts or here in fine:
+            step: World | None = here
+            while step is not None:
+                fine.add(step)
+                step = came[step]
+            return True
+        for _, after in steps(here, scope):
+            if after not in came:
+                came[after] = here
                 todo.append(after)
-    fine = set(good)
-    while good:
-        for before in leads_from.get(good.pop(), ()):
-            if before not in fine:
-                fine.add(before)
-                good.append(before)
-    return next((world for world in order if world not in fine), None), len(known)
+    return False
 
 
 def way(world: World, came: Came) -> tuple[str, ...]:

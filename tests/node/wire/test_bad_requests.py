@@ -243,6 +243,7 @@ def test_ten_thousand_mutilated_lines_get_ten_thousand_clear_answers(
     iris: Talk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`fault` would be an error of ours that a request could cause; there is none."""
+    iris.has(1, 2)
     chance = Random(20260310)
     for _ in range(10_000):
         line = mutated(chance)

@@ -1,0 +1,113 @@
+"""Runs a task as a local command: a fixed argv, an allow-listed environment, the work on stdin."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+
+from ..attempts import AttemptFolder
+from ..commands import Claimed
+from ..config import AgentSettings, NodeSettings
+from ..home import Home
+from ..job import ANSWER_JSON, STDIN, TASK_JSON, Job
+from ..task import Task, to_wire
+
+# What any program may need to find its way; everything else has to be named in `env`.
+PASSED_ON = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM")
+_PLACE = re.compile(r"\{([a-z_0-9]+)\}")
+
+
+class CommandExecutor:
+    """An agent's own argv; no shell, and no word of the task in it."""
+
+    def __init__(self) -> None:
+        self._passed: dict[AgentSettings, dict[str, str]] = {}
+
+    def prepare(
+        self,
+        claimed: Claimed,
+        agent: AgentSettings,
+        folder: AttemptFolder,
+        *,
+        home: Home,
+        settings: NodeSettings,
+    ) -> Job:
+        """Write task.json and stdin into the folder, and say what the shim has to do."""
+        task = claimed.task
+        document = task_json(task)
+        folder.add(TASK_JSON, document)
+        stdin = TASK_JSON
+        if agent.stdin != "json":
+            stdin = STDIN
+            folder.add(STDIN, stdin_text(task, agent).encode())
+        return Job(
+            uid=task.uid,
+            n=claimed.n,
+            token=claimed.token,
+            argv=tuple(agent.run),
+            env=environment(claimed, agent, folder, home=home, passed=self._passed_to(agent)),
+            cwd=agent.cwd or folder.path,
+            stdin=stdin,
+            max_s=task.max_s if task.max_s is not None else agent.max_s,
+            grace_s=float(settings.grace_s),
+            output_cap=settings.output_cap,
+        )
+
+    def _passed_to(self, agent: AgentSettings) -> dict[str, str]:
+        """Read once an agent: a daemon's own environment does not change."""
+        if agent not in self._passed:
+            self._passed[agent] = passed_on(os.environ, agent.env)
+        return self._passed[agent]
+
+
+def task_json(task: Task) -> bytes:
+    """The task as its program reads it: the same object as on the wire."""
+    return json.dumps(to_wire(task), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def stdin_text(task: Task, agent: AgentSettings) -> str:
+    """The body alone, or the agent's template with the task's fields in their places."""
+    if agent.template is None:
+        return task.body
+    values = to_wire(task)
+    return _PLACE.sub(lambda place: _filled(values, place), agent.template)
+
+
+def _filled(values: Mapping[str, object], place: re.Match[str]) -> str:
+    name = place.group(1)
+    if name not in values:
+        return place.group(0)
+    value = values[name]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def passed_on(base: Mapping[str, str], named: tuple[str, ...]) -> dict[str, str]:
+    """What of the daemon's environment a program gets: an allow-list, never all of it."""
+    wanted = (*PASSED_ON, *named, *(name for name in base if name.startswith("LC_")))
+    return {name: base[name] for name in wanted if name in base}
+
+
+def environment(
+    claimed: Claimed,
+    agent: AgentSettings,
+    folder: AttemptFolder,
+    *,
+    home: Home,
+    passed: Mapping[str, str],
+) -> dict[str, str]:
+    """Exactly what the program sees: what is passed on, and who it is."""
+    task = claimed.task
+    models = task.models or list(agent.models)
+    return {
+        **passed,
+        "AGENT_TASK_UID": task.uid,
+        "AGENT_TASK_ATTEMPT": str(claimed.n),
+        "AGENT_TASK_SUBJECT": task.subject,
+        "AGENT_TASK_MODEL": models[0] if models else "",
+        "AGENT_NAME": agent.name,
+        "AGENT_NODE_HOME": str(home.root),
+        "AGENT_ANSWER": folder.file(ANSWER_JSON),
+        "AGENT_ATTEMPT_TOKEN": claimed.token,
+    }

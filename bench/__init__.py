@@ -1,0 +1,1 @@
+"""Measures the node beside a floor written by hand, in one run on one machine."""

@@ -1,0 +1,131 @@
+"""Measures claim and complete through the store at several sizes of the queue."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from statistics import median
+
+from agent_node.clock import SystemClock
+from agent_node.commands import Add, AgentRow, Claim, Claimed, Finish, Result, SetAgents
+from agent_node.store.sqlite import SqliteStore, open_store
+
+from .floor_queue import OUTPUT, FloorQueue, Plain
+from .machine import load
+from .measuring import Place, Row, in_turns, quartiles, ratio, timed
+from .peers import peers
+from .work import as_task, claimable, mixed, rare
+
+AGENT = "iris"
+AGAINST = "hand-written sqlite3, WAL + FULL: UPDATE … RETURNING, then UPDATE, one commit each"
+BATCH = 10_000
+SIZES = {"1k": 1_000, "100k": 100_000, "1M": 1_000_000}
+_seeds = count(1)
+
+
+class Ours:
+    """The store, in the way the dispatcher uses it: end one task and claim the next."""
+
+    def __init__(self, home: Path, tasks: Iterable[Plain]) -> None:
+        self.store: SqliteStore = open_store(
+            home, name=AGENT, clock=SystemClock(), queue_max=10_000_000
+        )
+        self.store.apply(SetAgents((AgentRow(AGENT, 1, ("python",)),)))
+        self.add(tasks)
+        self.now = self._claimed(self.store.apply(Claim(AGENT)))
+
+    def add(self, tasks: Iterable[Plain]) -> None:
+        """In batches: nothing here is measured."""
+        rest = iter(tasks)
+        while batch := [as_task(plain) for plain in islice(rest, BATCH)]:
+            self.store.apply(Add(tuple(batch)))
+
+    def finish_and_claim(self, pairs: int) -> None:
+        """So many tasks, each ended and the next claimed in one durable transaction."""
+        result = Result("completed", output={**OUTPUT}, exit_code=0, duration_s=0.1)
+        for _ in range(pairs):
+            told = self.store.apply(Finish(self.now.task.uid, self.now.n, result, AGENT))
+            self.now = self._claimed(told.next)
+
+    @staticmethod
+    def _claimed(found: object) -> Claimed:
+        if not isinstance(found, Claimed):
+            raise LookupError(f"the bench ran out of work: {found}")
+        return found
+
+
+def rows(place: Place) -> Iterator[Row]:
+    """One row a size, the rare need, and how our own rate holds up."""
+    rates: dict[str, float] = {}
+    for name, size in SIZES.items():
+        yield _row(place, name, place.size(size, min(size, 300)), rates)
+    yield _rare(place, rates)
+    for name in ("1M", "rare"):
+        yield Row(
+            f"claim-{name}-vs-1k", f"our own rate at {name}, against our own at 1k",
+            rates[name], rates["1k"], "pairs/s", rates[name] / rates["1k"], 0.5, at_least=True,
+            against="our own rate at 1k READY", load=load(),
+        )  # fmt: skip
+
+
+def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
+    tasks, pairs = list(mixed(size, next(_seeds))), place.size(100, 5)
+    ours = Ours(place.fresh(f"claim-{name}"), tasks)
+    floor = FloorQueue(place.fresh(f"floor-{name}") / "floor.db")
+    floor.add(tasks)
+    single = FloorQueue(place.fresh(f"single-{name}") / "floor.db")
+    single.add(tasks)
+    others = peers(place, tasks, name) if name == "1k" else {}
+    queues = (ours, floor, single, *others.values())
+
+    def full() -> None:
+        """The queue stays at its size while it is measured."""
+        for queue in queues:
+            queue.add(claimable(pairs, next(_seeds)))
+        gc.collect()
+
+    def our_side() -> float:
+        full()
+        return pairs / timed(lambda: ours.finish_and_claim(pairs))
+
+    sides = [our_side, lambda: pairs / timed(lambda: floor.claim_and_complete(pairs)),
+             lambda: pairs / timed(lambda: single.complete_and_claim(pairs))]  # fmt: skip
+    sides += [lambda one=one: pairs / timed(lambda: one.claim_and_complete(pairs))
+              for one in others.values()]  # type: ignore[misc]
+    mine, theirs, alone, *rest = in_turns(place.rounds(21), *sides)
+    rates[name] = median(mine)
+    more: dict[str, float | str] = {"floor, one transaction, pairs/s": median(alone)}
+    more |= {f"{peer}, pairs/s": median(taken) for peer, taken in zip(others, rest, strict=True)}
+    ours.store.close()
+    for queue in (floor, single, *others.values()):
+        queue.close()
+    middle, spread = ratio(mine, theirs)
+    return Row(
+        f"claim-{name}", f"claim + complete, durable, {size:,} READY, needs filter on",
+        median(mine), median(theirs), "pairs/s", middle, 1.0, at_least=True, against=AGAINST,
+        spread=spread, load=load(), more=more,
+    )  # fmt: skip
+
+
+def _rare(place: Place, rates: dict[str, float]) -> Row:
+    size, pairs = place.size(1_000_000, 30_000), place.size(40, 5)
+    tasks = list(rare(size, next(_seeds)))
+    ours = Ours(place.fresh("claim-rare"), tasks)
+    floor = FloorQueue(place.fresh("floor-rare") / "floor.db")
+    floor.add(tasks)
+    mine, theirs = in_turns(
+        place.rounds(21),
+        lambda: pairs / timed(lambda: ours.finish_and_claim(pairs)),
+        lambda: pairs / timed(lambda: floor.claim_and_complete(pairs)),
+    )
+    rates["rare"] = median(mine)
+    ours.store.close()
+    floor.close()
+    middle, _ = ratio(mine, theirs)
+    return Row(
+        "claim-rare", f"the same, {size:,} READY, one of 1,000 claimable and least urgent",
+        median(mine), median(theirs), "pairs/s", middle, 1.0, at_least=True, against=AGAINST,
+        spread=quartiles([a / b for a, b in zip(mine, theirs, strict=True)]), load=load(),
+    )  # fmt: skip

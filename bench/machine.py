@@ -1,0 +1,105 @@
+"""Says on what machine a run was made, and how quiet it was."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+
+from agent_node import __version__
+
+QUIET_LOAD = 1.5
+PATIENCE_S = 60.0
+Told = dict[str, str | int | float]
+
+
+def describe(folder: Path) -> Told:
+    """Everything that a figure has to be read with."""
+    return {
+        "agent_node": __version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "kernel": platform.release(),
+        "cpu": cpu_model(),
+        "cores": os.cpu_count() or 0,
+        "memory_mb": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20,
+        "file_system": file_system(folder),
+        "fdatasync_us": round(fdatasync_us(folder), 1),
+        "load_before": load(),
+        "sqlite_utils": installed("sqlite-utils"),
+        "commit": commit(),
+    }
+
+
+def load() -> float:
+    """How many wanted a core, on average, in the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def wait_for_quiet(patience_s: float = PATIENCE_S) -> float:
+    """Give the machine a while to calm down; the load at which measuring goes on anyway."""
+    give_up = time.monotonic() + patience_s
+    while load() > QUIET_LOAD and time.monotonic() < give_up:
+        time.sleep(2.0)
+    return load()
+
+
+def cpu_model() -> str:
+    """What the kernel calls this processor."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def file_system(folder: Path) -> str:
+    """Of what kind the disk below this folder is: on a tmpfs nothing is durable."""
+    real, best = str(folder.resolve()), ("", "unknown")
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount, kind = line.split()[:3]
+        if f"{real}/".startswith(f"{mount.rstrip('/')}/") and len(mount) > len(best[0]):
+            best = (mount, kind)
+    return best[1]
+
+
+def fdatasync_us(folder: Path) -> float:
+    """What one durable write of a page costs here: the part that no code of ours can save."""
+    path = folder / "fdatasync"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    page, took = b"x" * 4096, []
+    try:
+        for _ in range(200):
+            os.pwrite(descriptor, page, 0)
+            began = time.perf_counter()
+            os.fdatasync(descriptor)
+            took.append(time.perf_counter() - began)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return median(took) * 1e6
+
+
+def installed(name: str) -> str:
+    """The version of a peer, or that it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def commit() -> str:
+    """The commit that was measured; with a plus where the tree differs from it."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    said = subprocess.run(
+        [git, "describe", "--always", "--dirty=+"],
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return said.stdout.strip() or "unknown"

@@ -1,0 +1,27 @@
+"""Gives each test a daemon of its own to play, and takes it down whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_node.processes import become_subreaper
+from agent_node.zygote_link import Zygote
+from tests.node.processes.harness import FakeDaemon, children_of_ours, open_descriptors
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[FakeDaemon]:
+    """Afterwards no descriptor and no child may be left: every test checks for leaks."""
+    before = open_descriptors()
+    known = set(children_of_ours(but=0))
+    become_subreaper()
+    zygote = Zygote()
+    zygote.start()
+    yield FakeDaemon(tmp_path, zygote)
+    zygote.close()
+    become_subreaper(on=False)
+    assert set(children_of_ours(but=0)) <= known
+    assert open_descriptors() <= before

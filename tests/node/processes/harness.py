@@ -1,0 +1,125 @@
+"""Plays the daemon for tests: hands attempts over, waits on pidfds, clears up after dead shims."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_node.attempts import AttemptFolder, create_folder
+from agent_node.evidence import Dead, Evidence, Leftovers, judge_attempt
+from agent_node.job import TASK_JSON, Job
+from agent_node.killing import kill_leftovers, kill_strays
+from agent_node.processes import reap_children, send_signal
+from agent_node.ulid import fresh_ulid
+from agent_node.verdicts import Verdict, read_verdict
+from agent_node.zygote_link import Spawned, Zygote
+
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    folder: AttemptFolder
+    token: str
+    spawned: Spawned
+
+    def signal_shim(self, number: int) -> None:
+        send_signal(self.spawned.pidfd, number)
+
+    def printed(self) -> str:
+        return Path(self.folder.stdout).read_text(errors="replace")
+
+    def judge(self) -> Evidence:
+        return judge_attempt(self.folder, self.token)
+
+
+class FakeDaemon:
+    """What the real daemon does around an attempt, and nothing of the queue."""
+
+    def __init__(self, tasks: Path, zygote: Zygote) -> None:
+        self.tasks, self.zygote = str(tasks), zygote
+
+    def lay_out(self, argv: list[str], **more: object) -> tuple[Job, AttemptFolder]:
+        uid = fresh_ulid()
+        folder = create_folder(self.tasks, uid, 1)
+        folder.add(TASK_JSON, b'{"subject":"try"}\n')
+        token = f"token-of-{uid}"
+        env = {"PATH": os.environ["PATH"], "AGENT_ATTEMPT_TOKEN": token}
+        fields: dict[str, object] = {"env": env, "cwd": folder.path, "grace_s": 0.3, **more}
+        return Job(uid=uid, n=1, token=token, argv=tuple(argv), **fields), folder  # type: ignore[arg-type]
+
+    def begin(self, argv: list[str], **more: object) -> Attempt:
+        job, folder = self.lay_out(argv, **more)
+        return Attempt(folder, job.token, self.zygote.spawn(job, folder, patience_s=PATIENCE_S))
+
+    def shell(self, script: str, **more: object) -> Attempt:
+        return self.begin(["/bin/sh", "-c", script], **more)
+
+    def end(self, attempt: Attempt) -> Verdict | None:
+        """Wait until the shim is gone; its verdict, if it left one."""
+        wait_readable(attempt.spawned.pidfd)
+        os.close(attempt.spawned.pidfd)
+        return read_verdict(attempt.folder)
+
+    def clear(self, attempt: Attempt) -> Evidence:
+        """What the daemon does about an attempt without a verdict, until it is proven dead."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            evidence = attempt.judge()
+            if isinstance(evidence, Leftovers):
+                kill_leftovers(evidence.processes)
+            if isinstance(evidence, Dead) or time.monotonic() > give_up:
+                kill_strays(keep=[self.zygote.pid])
+                reap_children(keep=[self.zygote.pid])
+                return evidence
+
+
+def wait_readable(descriptor: int) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    assert poll.poll(PATIENCE_S * 1000), "nothing happened in time"
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """For what the kernel shows only in /proc: look again and again, never longer than patience."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < give_up, "it never became true"
+        os.sched_yield()
+
+
+def carrying(mark: str) -> list[int]:
+    """Processes that have this mark in their command line; a mark survives `env -i`."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{name}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if mark.encode() in line:
+            found.append(int(name))
+    return found
+
+
+def open_descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+def children_of_ours(but: int) -> list[int]:
+    listed = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == os.getpid() and int(name) != but:
+            listed.append(int(name))
+    return listed
+
+
+KILL = signal.SIGKILL

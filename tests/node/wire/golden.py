@@ -1,0 +1,119 @@
+"""Plays the scenes of the golden files: a fresh node, what went before, one request, its reply.
+
+`python -m tests.node.wire.golden` writes the files of the version we speak; those of older
+versions are never written again.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from agent_node.desk import Session
+from agent_node.wire import WIRE
+from tests.builders import uid, xfer
+from tests.node.wire.talking import FakeHost, Talk, a_move, a_settle
+
+FOLDER = Path(__file__).parents[2] / "wire"
+HUB = {"do": "hello", "fleet": "arc0", "hub": "arc", "term": 3, "wire": [1, 1]}
+TASK = {
+    "uid": uid(1), "subject": "rotate logs", "body": "all of them", "priority": 8, "key": "k-1",
+    "skills": ["ops"], "source": "human:ada", "origin": "human:ada", "tint": "blue",
+    "created_at": "2026-03-10T03:00:00.000Z",
+}  # fmt: skip
+OFFER = {
+    "xfer": xfer(1),
+    "task": {"uid": uid(2), "subject": "from afar", "epoch": 4, "created_at": None},
+    "sha256": "462ce072adc45011e4d257ab3ed9432c86a3db737d2d8718b7951469958e01d8",
+}
+ADD = {"do": "add", "tasks": [TASK]}
+ESCROW = {"do": "escrow", "to": "loom", "why": "stolen", "lease_s": 60, "moves": [a_move(1)]}
+HOLD = {"do": "hold", "from": "forge", "why": "stolen", "moves": [OFFER]}
+GIVEN, TAKEN = a_settle(1, "loom"), a_settle(2, "forge", x=1)
+PERSON = {"by": "human:ada", "reason": "asked for"}
+FOR_LOOM = {"node": "loom", "domains": [], "untagged_from": 8}
+
+# name: what went before, then the request itself.
+SCENES: dict[str, list[dict[str, Any]]] = {
+    "hello": [HUB],
+    "hello-old-term": [HUB, {**HUB, "term": 2}],
+    "status": [ADD, {"do": "status"}],
+    "list": [ADD, {"do": "list", "states": ["READY"], "limit": 10, "after": 0}],
+    "show": [ADD, {"do": "show", "uid": uid(1)}],
+    "show-unknown": [{"do": "show", "uid": uid(1)}],
+    "log-unknown": [ADD, {"do": "log", "uid": uid(1), "attempt": 1, "offset": 0, "limit": 100}],
+    "candidates": [ADD, {"do": "candidates", "why": "stolen", "for": [FOR_LOOM]}],
+    "add": [ADD],
+    "add-again": [ADD, {**ADD, "tasks": [TASK, {**TASK, "uid": uid(3), "body": "other"}, 7]}],
+    "escrow": [ADD, ESCROW],
+    "escrow-refused": [{**ESCROW}],
+    "hold": [HOLD],
+    "hold-refused": [{**HOLD, "moves": [{**OFFER, "sha256": "0" * 64}, {"xfer": xfer(2)}]}],
+    "commit": [ADD, ESCROW, {"do": "commit", "moves": [GIVEN]}],
+    "commit-unknown": [{"do": "commit", "moves": [GIVEN]}],
+    "abort": [ADD, ESCROW, {"do": "abort", "moves": [GIVEN]}],
+    "settled": [ADD, ESCROW, {"do": "abort", "moves": [GIVEN]}, {"do": "settled", "moves": [GIVEN]}],
+    "activate": [HOLD, {"do": "activate", "moves": [TAKEN]}],
+    "drop": [HOLD, {"do": "drop", "moves": [TAKEN]}],
+    "bar": [{"do": "bar", "uids": [{"uid": uid(1), "epoch": 1048577}], "fenced": []}],
+    "reown-refused": [{"do": "reown", "uids": [{"uid": uid(1), "epoch": 1048577}], "fenced": []}],
+    "quarantine": [{"do": "quarantine", **PERSON}],
+    "doubts": [ADD, ESCROW, {"do": "doubts"}],
+    "pause": [{"do": "pause", **PERSON}],
+    "resume": [{"do": "pause", **PERSON}, {"do": "resume", **PERSON}],
+    "drain": [{"do": "drain", "deadline_s": 600, "then": "wait", **PERSON}],
+    "set": [ADD, {"do": "set", "uids": [uid(1)], "fields": {"priority": 2}, **PERSON}],
+    "cancel": [ADD, {"do": "cancel", "uids": [uid(1), uid(9)], **PERSON}],
+    "retry": [
+        ADD,
+        {"do": "cancel", "uids": [uid(1)], **PERSON},
+        {"do": "retry", "uids": [uid(1)], **PERSON},
+    ],
+    "resolve-refused": [ADD, {"do": "resolve", "uid": uid(1), "as": "done", **PERSON}],
+    "release-refused": [ADD, {"do": "release", "uid": uid(1), **PERSON}],
+    "events": [ADD, {"do": "events", "after_seq": 0, "limit": 10}],
+    "subscribe": [{"do": "subscribe", "events": ["idle", "free_slot"]}],
+    "upgrade": [{"do": "upgrade", "file": "agent-node.pyz", "sha256": "0", "signature": "-"}],
+    "unknown-request": [{"do": "dance"}],
+    "other-incarnation": [ADD, {**ESCROW, "incarnation": "01J00000000000000000000000"}],
+}
+
+
+def play(talk: Talk, session: Session, requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """The reply to the last of these requests."""
+    reply: dict[str, Any] = {}
+    for number, request in enumerate(requests, 1):
+        reply = json.loads(talk.line({"id": number, **request}, session=session))
+    return reply
+
+
+def scene(place: Path, requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """The reply that a fresh node gives, told by a hub."""
+    talk = Talk(place)
+    try:
+        assert isinstance(talk.host, FakeHost)
+        return play(talk, talk.hub, requests)
+    finally:
+        talk.close()
+
+
+def as_golden(place: Path, requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """What stands in a golden file."""
+    return {"wire": WIRE, "requests": requests, "reply": scene(place, requests)}
+
+
+def main() -> None:
+    """Write the files of this version."""
+    folder = FOLDER / f"v{WIRE}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, requests in SCENES.items():
+        with tempfile.TemporaryDirectory() as place:
+            golden = as_golden(Path(place) / "iris", requests)
+        text = json.dumps(golden, ensure_ascii=False, indent=1)
+        (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

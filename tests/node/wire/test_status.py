@@ -1,0 +1,133 @@
+"""The report says what the database says, and `idle` is true exactly when the rule says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent_node.clock import iso
+from agent_node.config import AgentSettings, NodeSettings
+from agent_node.queries import AgentFacts, Doubt, NodeFacts
+from agent_node.status import build_report
+from tests.builders import START, uid, xfer
+
+AGENT = AgentSettings(name="iris", run=("true",), slots=2, skills=("web", "db"))
+SETTINGS = NodeSettings(name="iris", agents=(AGENT,))
+FACTS = NodeFacts(
+    name="iris", incarnation="01J", generation=5, state="active", reason="", term=0, hub=None,
+    fleet=None, xfer_floor="", waits_for_hub=False, counts={}, movable=0, oldest_ready_at=None,
+    oldest_held_at=None, idle_since="2026-03-10T03:40:00.000Z",
+    agents=(AgentFacts("iris", "active", 2, 0, None),), domains={}, last_task=None, next_at=None,
+    next_lease=None, drain_until=None, drain_then=None, event_seq=0,
+)  # fmt: skip
+
+
+def held(age_s: float) -> Doubt:
+    return Doubt(xfer(1), uid(1), 1, "taker", "HELD", "loom", None, age_s)
+
+
+def report(
+    *doubts: Doubt, dispatching: bool = True, since: str | None = None, **facts: Any
+) -> dict[str, Any]:
+    return build_report(
+        replace(FACTS, **facts), doubts, settings=SETTINGS, now=START, disk_free=7,
+        dispatching=dispatching, version="0.1.0", dispatching_since=since,
+    )  # fmt: skip
+
+
+def test_an_empty_running_node_is_idle_since_its_last_task() -> None:
+    said = report()
+    assert (said["idle"], said["idle_since"]) == (True, "2026-03-10T03:40:00.000Z")
+    assert (said["schema"], said["written_at"]) == ("fleet-status/1", iso(START))
+
+
+@pytest.mark.parametrize(
+    ("idle", "why", "facts"),
+    [
+        (False, "a task waits", {"counts": {"READY": 1}}),
+        (False, "claimed", {"counts": {"CLAIMED": 1}}),
+        (False, "running", {"counts": {"RUNNING": 1}}),
+        (False, "validating", {"counts": {"VALIDATING": 1}}),
+        (False, "on its way out", {"counts": {"ESCROW": 1}}),
+        (True, "waits for its time", {"counts": {"CREATED": 1, "PENDING": 1, "RETRYING": 1}}),
+        (True, "over", {"counts": {"COMPLETED": 9, "PARKED": 1, "DEAD_LETTERED": 2}}),
+        (False, "paused", {"state": "paused"}),
+        (False, "draining", {"state": "draining"}),
+        (False, "quarantined", {"state": "quarantined"}),
+    ],
+)
+def test_idle_is_true_exactly_when_nothing_waits_runs_or_travels(
+    idle: bool, why: str, facts: dict[str, Any]
+) -> None:
+    said = report(**facts)
+    assert said["idle"] is idle, why
+    assert (said["idle_since"] is not None) is idle
+
+
+def test_a_node_whose_dispatcher_is_stopped_is_never_idle() -> None:
+    """Guard: `dispatching and` in the rule. Without it a dead node attracts work; seen."""
+    said = report(dispatching=False)
+    assert (said["dispatcher"], said["idle"], said["idle_since"]) == ("stopped", False, None)
+
+
+@pytest.mark.parametrize(("age_s", "idle"), [(0.0, False), (599.999, False), (600.0, True)])
+def test_a_copy_held_for_ten_minutes_no_longer_blocks_and_needs_you(age_s: float, idle: bool) -> None:
+    said = report(held(age_s), counts={"HELD": 1})
+    assert said["idle"] is idle
+    assert bool(said["needs_you"]) is idle
+    assert said["doubts"][0]["state"] == "HELD"
+
+
+def test_a_held_copy_that_stopped_blocking_does_not_backdate_idleness() -> None:
+    said = report(held(660.0), counts={"HELD": 1}, idle_since=None)
+    assert said["idle_since"] == "2026-03-10T03:44:00.000Z"
+
+
+def test_a_node_was_not_idle_before_its_dispatcher_ran() -> None:
+    assert report(since="2026-03-10T03:44:30.000Z")["idle_since"] == "2026-03-10T03:44:30.000Z"
+    assert report(since="2026-03-10T03:00:00.000Z")["idle_since"] == "2026-03-10T03:40:00.000Z"
+
+
+def test_counts_slots_and_ages_are_what_the_database_says() -> None:
+    agents = (AgentFacts("iris", "active", 3, 1, "2026-03-10T03:44:59.000Z"),
+              AgentFacts("slow", "paused", 2, 0, None))  # fmt: skip
+    said = report(
+        counts={"READY": 4, "RUNNING": 1, "CLAIMED": 1, "COMPLETED": 0}, agents=agents, movable=3,
+        oldest_ready_at="2026-03-10T03:44:00.000Z",
+    )  # fmt: skip
+    assert (said["pending_count"], said["running_count"], said["movable_count"]) == (4, 2, 3)
+    assert (said["slots"], said["free_slots"]) == (5, 2)
+    assert said["counts"] == {"CLAIMED": 1, "READY": 4, "RUNNING": 1}
+    assert said["oldest_ready_s"] == 60.0
+    assert said["skills"] == ["db", "web"]
+    assert said["agents"][0]["skills"] == ["web", "db"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "state"),
+    [
+        (AgentFacts("a", "active", 2, 1, None), "available"),
+        (AgentFacts("a", "active", 2, 2, None), "full"),
+        (AgentFacts("a", "failing", 2, 0, None), "failing"),
+    ],
+)
+def test_an_agent_is_available_full_or_failing(agent: AgentFacts, state: str) -> None:
+    assert report(agents=(agent,))["agents"][0]["state"] == state
+
+
+@pytest.mark.parametrize(("running", "state"), [(1, "draining"), (0, "drained")])
+def test_a_draining_node_has_drained_when_nothing_runs(running: int, state: str) -> None:
+    assert report(state="draining", counts={"RUNNING": running})["state"] == state
+
+
+def test_a_clock_that_was_set_back_gives_no_negative_age() -> None:
+    said = report(counts={"READY": 1}, oldest_ready_at="2026-03-10T04:00:00.000Z")
+    assert said["oldest_ready_s"] == 0.0
+
+
+def test_agents_are_shown_before_a_daemon_has_ever_run() -> None:
+    said = report(agents=(), dispatching=False)
+    assert [agent["name"] for agent in said["agents"]] == ["iris"]
+    assert said["slots"] == 2
