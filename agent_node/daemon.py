@@ -7,7 +7,6 @@ import selectors
 import signal
 import socket
 from contextlib import ExitStack
-from datetime import datetime
 
 from . import __version__
 from .adoption import adopt_all
@@ -15,7 +14,7 @@ from .clock import Clock, SystemClock, iso, parse_iso
 from .commands import AgentRow, Forget, Raise, SetAgents, Wake
 from .config import NodeSettings, read_settings
 from .desk import Session, free_bytes
-from .dispatch import Dispatcher, end_process
+from .dispatch import Dispatcher
 from .errors import DiskTrouble, NodeError
 from .home import Home, HomeLock, check_home, holder_of, listen
 from .leaving import Leaving, what_is_left
@@ -26,6 +25,8 @@ from .processes import become_subreaper, reap_children
 from .queries import Doubts, Facts, NextDue
 from .replies import Answers
 from .report import Reporter
+from .signals import Signals
+from .starters import Starters
 from .status import build_report
 from .store.sqlite import SqliteStore, open_store
 from .strict import JsonObject
@@ -55,7 +56,7 @@ def run(home: Home, *, until_idle: bool = False) -> int:
             stack.callback(zygote.close)
         lock = HomeLock.try_take(home)
         if lock is None:
-            raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works on this home already")
+            raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works here already")
         stack.enter_context(lock)
         home.tasks.mkdir(mode=0o700, exist_ok=True)
         clock = SystemClock()
@@ -82,9 +83,10 @@ class Daemon:
         until_idle: bool,
     ) -> None:
         self._home, self._settings, self.store, self._clock = home, settings, store, clock
-        self._zygotes, self._until_idle = zygotes, until_idle
+        self._until_idle = until_idle
         self._selector = selectors.DefaultSelector()
         self._timers = Timers(clock)
+        self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._since = iso(clock.now())
         self._dirty, self._starts_timer, self._raise_timer = True, False, False
         self._wake_at: str | None = None
@@ -92,7 +94,7 @@ class Daemon:
         self._leaving = Leaving(settings.stop_grace_s)
         self.dispatcher = Dispatcher(
             store, home=home, settings=settings, clock=clock, selector=self._selector,
-            zygotes=zygotes, later=self._timers.later,
+            starters=self._starters, later=self._timers.later,
         )  # fmt: skip
         self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
         self._reporter = Reporter(home, clock, self._report)
@@ -146,14 +148,12 @@ class Daemon:
 
     def _set_up(self) -> None:
         become_subreaper()
-        self._hear_signals()
+        Signals(self._selector, {signal.SIGTERM: self._asked_to_stop, signal.SIGINT: self._asked_to_stop,
+                                 signal.SIGCHLD: self._child_ended})  # fmt: skip
         rows = [AgentRow(one.name, one.slots, (*one.skills,)) for one in self._settings.agents]
         self.store.apply(SetAgents(tuple(rows)))
         self.store.live.dispatching = True
-        for zygote in self._zygotes.values():
-            self._selector.register(
-                zygote, selectors.EVENT_READ, lambda _, one=zygote: self.dispatcher.hear(one)
-            )
+        self._starters.watch()
         adopted = adopt_all(self.dispatcher, self._home)
         facts = self.store.read(Facts())
         if facts.drain_until and facts.drain_then == "requeue" and facts.state == "draining":
@@ -224,7 +224,7 @@ class Daemon:
     def _wait_s(self) -> float:
         wait = self._timers.wait_s(min(REST_S, self._reporter.wait_s()))
         if self._wake_at is not None:
-            wait = min(wait, (_moment(self._wake_at) - self._clock.now()).total_seconds())
+            wait = min(wait, (parse_iso(self._wake_at) - self._clock.now()).total_seconds())
         if self._lease is not None:
             wait = min(wait, self._lease - self._clock.boottime())
         return max(wait, 0.0) if not self._dirty else 0.0
@@ -248,20 +248,14 @@ class Daemon:
         log("node_stopped", left_running=len(self.dispatcher.runs))
         self._selector.close()
 
-    def _hear_signals(self) -> None:
-        near, far = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(far, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-            signal.signal(number, lambda *_: None)
-        self._selector.register(near, selectors.EVENT_READ, lambda _: self._signalled(near))
+    def _asked_to_stop(self, name: str) -> None:
+        if self._leaving.ask(self._clock.boottime()):
+            log("stop_asked", because=name)
+            self._timers.later(self._leaving.grace_s, self.changed)
 
-    def _signalled(self, pipe: int) -> None:
-        for number in os.read(pipe, 4096):
-            if number == signal.SIGCHLD:
-                reap_children(keep=[zygote.pid for zygote in self._zygotes.values()])
-            elif self._leaving.ask(self._clock.boottime()):
-                log("stop_asked", because=signal.Signals(number).name)
-                self._timers.later(self._leaving.grace_s, self.changed)
+    def _child_ended(self, name: str) -> None:
+        """An orphan of a dead shim, or a zygote, which its own link buries."""
+        reap_children(keep=self._starters.pids)
 
     def _requeue(self, agent: str | None) -> None:
         for run in self.dispatcher.runs:
@@ -272,7 +266,7 @@ class Daemon:
         """A full disk passes; a disk that fails to sync does not, and nothing may build upon it."""
         log("disk_trouble", because=str(error))
         if "SQLITE_IOERR" in str(error):
-            end_process(1)
+            os._exit(1)  # as after a failed fsync: the next daemon reads what is really there
         self._timers.later(1.0, self.changed)
 
     # --- what is told ---------------------------------------------------------------------------------
@@ -295,7 +289,3 @@ class Daemon:
         said, self._was = news_between(self._was, report)
         for event in (*news, *said):
             self._doorway.publish(event, facts.event_seq, at)
-
-
-def _moment(stamp: str) -> datetime:
-    return parse_iso(stamp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import sys
 from collections.abc import Callable
 
 from .attempts import AttemptExists, create_folder
@@ -19,13 +18,14 @@ from .failpoints import failpoint
 from .home import Home
 from .killing import kill_leftovers
 from .log import log
-from .processes import open_pidfd
+from .processes import Identity, open_pidfd
 from .answers import read_answer
 from .results import judge_end
 from .runs import Run, Runs
 from .store.sqlite import SqliteStore
 from .verdicts import read_verdict
-from .zygote_link import Spawned, Zygote, ZygoteGone
+from .starters import Starters
+from .zygote_link import Spawned
 
 _LOOKS_MAX = 100  # for a shim that has its lock and has not signed in: a few seconds
 
@@ -44,7 +44,7 @@ class Dispatcher:
         settings: NodeSettings,
         clock: Clock,
         selector: selectors.BaseSelector,
-        zygotes: dict[tuple[str, ...], Zygote],
+        starters: Starters,
         later: Callable[[float, Callable[[], None]], None],
     ) -> None:
         self.store = store
@@ -53,10 +53,10 @@ class Dispatcher:
         self.disk_low = False
         self.news: list[str] = []
         self._home, self._settings, self._clock = home, settings, clock
-        self._selector, self._zygotes, self._later = selector, zygotes, later
+        self._selector, self._starters, self._later = selector, starters, later
+        starters.on_spawned, starters.on_restarted = self._heard, self._starter_came_back
         self._started: list[Command[object]] = []
         self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
-        self._down: dict[Zygote, int] = {}  # zygotes that died, and how often in a row
         self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
 
     # --- take ---------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class Dispatcher:
                 self._take(agent, self.store.apply(Claim(agent.name)))
 
     def _may_claim(self) -> bool:
-        return self.claiming and not any(zygote.pid == 0 for zygote in self._zygotes.values())
+        return self.claiming and self._starters.are_up
 
     def _take(self, agent: AgentSettings, claimed: object) -> None:
         if isinstance(claimed, Claimed):
@@ -106,7 +106,7 @@ class Dispatcher:
             )
             self.before_start()
             failpoint("dispatch.before_spawn")
-            self._zygote_of(agent).hand_over(job, folder)
+            self._starters.hand_over(agent, job, folder)
         except (OSError, NodeError) as error:
             log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
             self._look_again(run)
@@ -123,32 +123,10 @@ class Dispatcher:
             result = Result("requeued", message=text)
         self.store.apply(Finish(uid, n, result))
 
-    def _zygote_of(self, agent: AgentSettings) -> Zygote:
-        return self._zygotes[agent.prefix]
-
     # --- run ----------------------------------------------------------------------------------
 
-    def hear(self, zygote: Zygote) -> None:
-        """Shims that took their attempts report; a dead zygote is replaced."""
-        try:
-            for spawned in zygote.replies():
-                self._heard(spawned)
-        except ZygoteGone as error:
-            log("zygote_gone", because=str(error))
-            self._selector.unregister(zygote)
-            zygote.close()
-            self._down[zygote] = self._down.get(zygote, 0) + 1
-            self._later(min(0.02 * 2 ** self._down[zygote], 5.0), lambda: self._restart(zygote))
-
-    def _restart(self, zygote: Zygote) -> None:
-        """A new zygote; what the old one had been given and never reported is judged by evidence."""
-        try:
-            zygote.start()
-        except ZygoteGone as error:
-            log("zygote_gone", because=str(error))
-            self._later(5.0, lambda: self._restart(zygote))
-            return
-        self._selector.register(zygote, selectors.EVENT_READ, lambda _: self.hear(zygote))
+    def _starter_came_back(self) -> None:
+        """What its predecessor had been given and never reported is judged by evidence."""
         for run in self.runs:
             if run.pidfd is None:
                 self._look_again(run)
@@ -156,7 +134,6 @@ class Dispatcher:
         self.fill()
 
     def _heard(self, spawned: Spawned) -> None:
-        self._down.clear()
         run = self.runs.find(spawned.uid, spawned.n)
         if run is None or run.pidfd is not None:
             os.close(spawned.pidfd)
@@ -169,8 +146,6 @@ class Dispatcher:
 
     def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
         """Be told when this shim ends; it is asked to stop at once if it was to."""
-        from .processes import Identity
-
         run.shim, run.pidfd = Identity(*shim), pidfd
         self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
         if run.stop_why is not None:
@@ -296,9 +271,3 @@ class Dispatcher:
                 beats.append(Beat(run.uid, run.n))
         if beats:
             self.store.together(beats)
-
-
-def end_process(status: int) -> None:
-    """Leave at once, as after a failed fsync: the next daemon reads what is really on the disk."""
-    sys.stderr.flush()
-    os._exit(status)

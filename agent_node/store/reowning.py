@@ -1,16 +1,14 @@
-"""Takes ownership back: bar, re-own, quarantine, release, and the hub's hello."""
+"""Takes ownership back: every other node is barred, then exactly one makes the task READY."""
 
 from __future__ import annotations
 
 import json
 
-from ..clock import iso
 from ..commands import Because
 from ..errors import Refused
-from ..moves import Bar, Fenced, Hello, Quarantine, Release, Reown, Reowned, Target
+from ..moves import Bar, Fenced, Reown, Reowned, Target
 from ..spec import values_of
 from ..task import State, Task, built_task
-from ..ulid import new_ulid
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
 from .taking import let_go
 from .transaction import Transaction, check_sender, may_change
@@ -38,7 +36,7 @@ def _check_not_later(tx: Transaction, fenced: Fenced) -> None:
         "SELECT max(peer_incarnation) FROM transfer WHERE peer = ?", (fenced.node,)
     ).fetchone()
     if latest is not None and latest > fenced.incarnation:
-        text = f"{fenced.node} was seen here as {latest}, which is later than {fenced.incarnation}"
+        text = f"{fenced.node} was seen here as {latest}, later than {fenced.incarnation}"
         raise Refused("later_incarnation", text, "later_incarnation")
 
 
@@ -119,7 +117,8 @@ def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Beca
     strangers = sorted(set(on_disk) - ended)
     if not strangers:
         return None
-    return Because("has_attempts", f"attempt {strangers[0]} of {uid} lies on this disk, its end unknown")
+    text = f"attempt {strangers[0]} of {uid} lies on this disk, its end unknown"
+    return Because("has_attempts", text)
 
 
 def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
@@ -169,7 +168,8 @@ def _attempt_lives(tx: Transaction, command: Reown, target: Target) -> Because |
         known.add(n)
         if ended_at is not None and outcome != "unproved":
             continue
-        if node != tx.node.name and not command.alone and Fenced(node, incarnation) not in command.fenced:
+        elsewhere = node != tx.node.name and Fenced(node, incarnation) not in command.fenced
+        if elsewhere and not command.alone:
             text = f"attempt {n} of {target.uid} ran on {node} and its end is not known"
             return Because("attempt_not_fenced", text)
     strangers = sorted(set(command.evidence.get(target.uid, ())) - known)
@@ -243,64 +243,3 @@ def kept_task(tx: Transaction, uid: str) -> Task:
         "SELECT life, spec FROM tombstone WHERE uid = ?", (uid,)
     ).fetchone()
     return built_task({**values_of(spec), **json.loads(life)})
-
-
-def quarantine(tx: Transaction, command: Quarantine) -> None:
-    """Nothing runs and nothing changes here any more, under a new incarnation."""
-    check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
-    enter_quarantine(tx, command.reason, by=command.sender.by)
-
-
-def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
-    """The same from within: a restored database, or a hub that says this node was fenced."""
-    if tx.node.state == "quarantined":
-        return
-    stopped = "('HELD', 'ESCROW', 'CLAIMED', 'RUNNING', 'VALIDATING', 'PENDING', 'RETRYING')"
-    for uid, was in tx.db.execute(f"SELECT uid, state FROM task WHERE state IN {stopped}").fetchall():
-        tx.db.execute(
-            f"UPDATE task SET state = 'PARKED', failure_reason = ? WHERE uid = ?"
-            f" AND {may_change(State.PARKED)}",
-            (f"quarantine: {reason}"[:4096], uid),
-        )
-        tx.moves(was, State.PARKED)
-        tx.event("task_parked", uid, was=was, state="PARKED", by=by, because="quarantine")
-    ended = "('COMPLETED', 'FAILED', 'DEAD_LETTERED', 'CANCELLED')"
-    tx.db.execute(f"UPDATE task SET quarantined = 1, wake_at = NULL WHERE state NOT IN {ended}")
-    tx.db.execute(
-        "UPDATE transfer SET outcome = 'quarantined' WHERE outcome IN ('escrowed', 'held')"
-    )
-    incarnation = new_ulid(int(tx.now.timestamp() * 1000), tx.rng.randbytes(10))
-    tx.set_node(state="quarantined", reason=reason, state_by=by, incarnation=incarnation)
-    tx.event("node_quarantined", state="quarantined", by=by, because=reason)
-    tx.generation_due = True
-
-
-def release(tx: Transaction, command: Release) -> None:
-    """The quarantine ends; refused while a task of it waits for somebody's decision."""
-    if tx.node.state != "quarantined":
-        return
-    (left,) = tx.db.execute("SELECT count(*) FROM task WHERE quarantined = 1").fetchone()
-    if left:
-        text = f"{left} tasks still wait to be released or resolved; see: agent-node list"
-        raise Refused("unreleased", text, "unreleased")
-    tx.set_node(state="active", reason=command.reason, state_by=command.sender.by)
-    tx.event("node_released", state="active", by=command.sender.by, because=command.reason)
-
-
-def hello(tx: Transaction, command: Hello) -> None:
-    """Remember the hub and its term; a fenced node is quarantined by the same word."""
-    node = tx.node
-    if command.term < node.term:
-        text = f"{node.name} has seen term {node.term} of hub {node.hub}; this is {command.term}"
-        raise Refused("old_term", text, "old_term")
-    if command.fenced:
-        enter_quarantine(tx, f"fenced, says hub {command.hub}", by=f"fleet:{command.hub}")
-        return
-    domains = node.domains
-    if command.domains is not None:
-        domains = json.dumps(command.domains, sort_keys=True)
-    said = (command.term, command.hub, command.fleet, command.boot_id, domains)
-    if said != (node.term, node.hub, node.fleet, node.hello_boot, node.domains):
-        tx.set_node(term=command.term, hub=command.hub, fleet=command.fleet,
-                    hello_boot=command.boot_id, domains=domains)  # fmt: skip
-        tx.event("hub_seen", by=f"fleet:{command.hub}", because=f"term {command.term} at {iso(tx.now)}")

@@ -17,7 +17,20 @@ from ..failpoints import failpoint
 from ..queries import Query
 from ..task import State
 from ..ulid import new_ulid
-from . import attempts, candidates, claims, giving, intake, reading, reowning, taking, waking, words
+from . import (
+    attempts,
+    candidates,
+    claims,
+    giving,
+    intake,
+    quarantining,
+    reading,
+    reowning,
+    settling,
+    taking,
+    waking,
+    words,
+)
 from .database import check_whole, open_database, translated
 from .generation import GenerationFile, Mark, judge, machine_id
 from .transaction import Live, Transaction
@@ -47,17 +60,17 @@ _COMMANDS: dict[type, Callable[..., object]] = {
     commands.RetryNow: words.retry,
     commands.Resolve: words.resolve,
     moves.Escrow: giving.escrow,
-    moves.Commit: giving.commit,
-    moves.Abort: giving.abort,
-    moves.Settled: giving.settled,
+    moves.Commit: settling.commit,
+    moves.Abort: settling.abort,
+    moves.Settled: settling.settled,
     moves.Hold: taking.hold,
     moves.Activate: taking.activate,
     moves.Drop: taking.drop,
     moves.Bar: reowning.bar,
     moves.Reown: reowning.reown,
-    moves.Quarantine: reowning.quarantine,
-    moves.Release: reowning.release,
-    moves.Hello: reowning.hello,
+    moves.Quarantine: quarantining.quarantine,
+    moves.Release: quarantining.release,
+    moves.Hello: quarantining.hello,
 }
 _QUERIES: dict[type, Callable[..., object]] = {
     queries.Facts: reading.facts,
@@ -202,7 +215,7 @@ class SqliteStore:
         self._db.execute("BEGIN IMMEDIATE")
         tx = self._transaction()
         tx.set_node(state="active", machine=machine, generation=max(tx.node.generation, above))
-        reowning.enter_quarantine(tx, why, by="agent-node")
+        quarantining.enter_quarantine(tx, why, by="agent-node")
         raised = self._raise_generation(tx)
         self._db.execute("COMMIT")
         self._after_commit(tx, raised)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from ..clock import iso
 from ..commands import Forget, Wake, Woken
 from ..task import State
-from .giving import end_leases
+from .settling import end_leases
 from .transaction import Transaction, may_change
 
 _READY = f"""

@@ -74,9 +74,17 @@ class FakeDaemon:
             if isinstance(evidence, Leftovers):
                 kill_leftovers(evidence.processes)
             if isinstance(evidence, Dead) or time.monotonic() > give_up:
-                kill_strays(keep=[self.zygote.pid])
-                reap_children(keep=[self.zygote.pid])
                 return evidence
+
+    def clear_all(self, attempt: Attempt) -> Evidence:
+        """The same, and then whoever has become our own child because its shim died."""
+        evidence = self.clear(attempt)
+        kill_strays(keep=[self.zygote.pid])
+        wait_until(lambda: children_of_ours(but=self.zygote.pid) == [] or self._reap() < 0)
+        return evidence
+
+    def _reap(self) -> int:
+        return reap_children(keep=[self.zygote.pid])
 
 
 def wait_readable(descriptor: int) -> None:

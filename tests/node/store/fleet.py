@@ -15,7 +15,7 @@ from agent_node import queries as q
 from agent_node.errors import Refused
 from agent_node.store.generation import GenerationFile
 from agent_node.task import Task
-from tests.builders import FakeClock, NodeAtHand, a_task, xfer
+from tests.builders import DAY, FakeClock, NodeAtHand, a_task, xfer
 from tests.node.store.test_sqlite import Sqlite, read_only
 
 NAMES = ("iris", "forge", "loom")
@@ -276,8 +276,25 @@ class Fleet:
         if node.facts().incarnation != life:
             self.fenced.add(m.Fenced(name, life))
 
+    def kill(self, name: str) -> None:
+        """The daemon dies at once and the next one opens what was on the disk."""
+        if name not in self.off:
+            self.nodes[name].reopen()
+
+    def ready(self) -> list[tuple[str, str]]:
+        """Where a task is READY, as (node, uid)."""
+        found = []
+        for name in NAMES:
+            if name not in self.off:
+                with closing(read_only(self.nodes[name].place)) as db:
+                    rows = db.execute("SELECT uid FROM task WHERE state = 'READY' ORDER BY uid")
+                    found += [(name, uid) for (uid,) in rows]
+        return found
+
     def forget(self, name: str) -> None:
-        """Nobody puts back a backup from before what has been forgotten: that limit is published."""
+        """A month passes; nobody puts back a backup from before what was forgotten in it."""
+        for other in self.nodes.values():
+            other.clock.advance(31 * DAY)
         node = self.nodes[name]
         if name not in self.off:
             node.wake()

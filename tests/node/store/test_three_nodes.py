@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node.errors import Refused
-from tests.builders import DAY, a_task, uid, xfer
+from tests.builders import a_task, uid, xfer
 from tests.node.store.fleet import NAMES, Fleet, Sent
 
 names = st.sampled_from(NAMES)
@@ -40,7 +40,12 @@ class ThreeNodes(RuleBasedStateMachine):
     def nothing_is_doubled_and_nothing_is_lost(self) -> None:
         self.fleet.check()
 
-    @rule(name=names, number=st.integers(1, UIDS), key=st.sampled_from([None, None, "k"]))
+    @initialize(where=st.lists(names, min_size=2, max_size=2))
+    def some_work_is_there(self, where: list[str]) -> None:
+        for number, name in enumerate(where, start=1):
+            self.fleet.add(name, number, None)
+
+    @rule(name=names, number=st.integers(1, UIDS), key=st.sampled_from([None, "k"]))
     def work_comes_in(self, name: str, number: int, key: str | None) -> None:
         self.fleet.add(name, number, key)
 
@@ -53,14 +58,22 @@ class ThreeNodes(RuleBasedStateMachine):
         if running := sorted(self.fleet.living):
             self.fleet.end(running[pick % len(running)], kind)
 
-    @rule(number=st.integers(1, UIDS), giver=names, taker=names, steps=st.integers(1, 5))
-    def a_move_begins(self, number: int, giver: str, taker: str, steps: int) -> None:
-        node = self.fleet.nodes[giver]
-        had = [j for j in self.fleet.journeys if j.uid == uid(number)]
-        if giver == taker or self.fleet.off & {giver, taker} or len(had) >= 4:
+    @rule(pick=picks, taker=names, steps=st.integers(1, 5))
+    def a_move_begins(self, pick: int, taker: str, steps: int) -> None:
+        self._move(pick, taker, steps)
+
+    @rule(pick=picks, taker=names)
+    def a_whole_move_is_made(self, pick: int, taker: str) -> None:
+        self._move(pick, taker, 5)
+
+    def _move(self, pick: int, taker: str, steps: int) -> None:
+        ready = self.fleet.ready()
+        if taker in self.fleet.off or not ready:
             return
-        if (shown := node.shown(uid(number))) is not None:
-            journey = self.fleet.begin_move(shown.task, giver, taker)
+        giver, number = ready[pick % len(ready)]
+        had = [journey for journey in self.fleet.journeys if journey.uid == number]
+        if giver != taker and len(had) < 4:
+            journey = self.fleet.begin_move(self.fleet.nodes[giver].task(number), giver, taker)
             way = (m.Escrow, m.Hold, m.Commit, m.Activate, m.Settled)
             self.fleet.follow(journey, *way[:steps])
 
@@ -71,9 +84,9 @@ class ThreeNodes(RuleBasedStateMachine):
             steps = self.fleet.next_steps(journey)
             self.fleet.send(steps[step % len(steps)], lost=lost)
 
-    @rule(pick=picks, lost=st.booleans())
-    def an_old_command_arrives_again(self, pick: int, lost: bool) -> None:
-        if self.fleet.bag:
+    @rule(picked=st.lists(picks, min_size=1, max_size=6), lost=st.booleans())
+    def old_commands_arrive_again(self, picked: list[int], lost: bool) -> None:
+        for pick in picked if self.fleet.bag else ():
             sent = self.fleet.bag[pick % len(self.fleet.bag)]
             self.fleet.send(sent, lost=lost, again=True)
 
@@ -82,61 +95,50 @@ class ThreeNodes(RuleBasedStateMachine):
         if name not in self.fleet.off:
             self.fleet.nodes[name].wake(after=seconds)
 
-    @rule(name=names)
-    def a_daemon_is_killed_and_started(self, name: str) -> None:
-        if name not in self.fleet.off:
-            self.fleet.nodes[name].reopen()
+    @rule(name=names, what=st.sampled_from(["kill", "reboot", "hello", "kill", "forget"]))
+    def something_ordinary_happens(self, name: str, what: str) -> None:
+        {
+            "kill": self.fleet.kill,
+            "reboot": self.fleet.reboot,
+            "hello": self.fleet.hello,
+            "forget": self.fleet.forget,
+        }[what](name)
 
-    @rule(name=names)
-    def a_machine_reboots(self, name: str) -> None:
-        self.fleet.reboot(name)
+    @rule(name=names, what=st.sampled_from(["back_up", "restore", "fence", "switch_on"]))
+    def something_bad_happens(self, name: str, what: str) -> None:
+        {
+            "back_up": self.fleet.back_up,
+            "restore": self.fleet.restore,
+            "fence": self.fleet.fence,
+            "switch_on": self.fleet.switch_on,
+        }[what](name)
 
-    @rule(name=names)
-    def the_hub_greets(self, name: str) -> None:
-        self.fleet.hello(name)
-
-    @rule(name=names, number=st.integers(1, UIDS), word=st.sampled_from(["set", "cancel", "retry"]))
-    def a_person_has_a_word(self, name: str, number: int, word: str) -> None:
-        command: c.Command[object] = {
-            "set": c.SetFields(uid(number), {"priority": number}),
-            "cancel": c.Cancel(uid(number)),
-            "retry": c.RetryNow(uid(number)),
-        }[word]
-        self.fleet.send(Sent(name, command, None))
-
-    @rule(name=names, to=st.sampled_from(["active", "paused", "draining"]))
-    def a_node_is_paused(self, name: str, to: str) -> None:
-        self.fleet.send(Sent(name, c.SetNode(to, "asked to"), None))  # type: ignore[arg-type]
-
-    @rule(name=names)
-    def a_month_passes_and_a_node_forgets(self, name: str) -> None:
-        for node in self.fleet.nodes.values():
-            node.clock.advance(31 * DAY)
-        self.fleet.forget(name)
-
-    @rule(name=names)
-    def a_backup_is_made(self, name: str) -> None:
-        self.fleet.back_up(name)
-
-    @rule(name=names)
-    def a_backup_is_put_back(self, name: str) -> None:
-        self.fleet.restore(name)
-
-    @rule(name=names)
-    def a_machine_is_switched_off_for_good(self, name: str) -> None:
-        self.fleet.fence(name)
-
-    @rule(name=names)
-    def a_machine_comes_back(self, name: str) -> None:
+    @rule(name=names, number=st.integers(1, UIDS), release=st.booleans())
+    def a_person_sets_it_right(self, name: str, number: int, release: bool) -> None:
         self.fleet.switch_on(name)
+        self.fleet.hello(name)
+        self.fleet.reown(uid(number), name)
+        if release:
+            self.fleet.release(name)
 
     @rule(number=st.integers(1, UIDS), winner=names)
     def ownership_is_taken_back(self, number: int, winner: str) -> None:
         self.fleet.reown(uid(number), winner)
 
-    @rule(name=names)
-    def a_quarantine_is_ended(self, name: str) -> None:
-        self.fleet.release(name)
+    @rule(
+        name=names,
+        number=st.integers(1, UIDS),
+        word=st.sampled_from(["set", "cancel", "retry", "active", "paused"]),
+    )
+    def a_person_has_a_word(self, name: str, number: int, word: str) -> None:
+        commands: dict[str, c.Command[object]] = {
+            "set": c.SetFields(uid(number), {"priority": number}),
+            "cancel": c.Cancel(uid(number)),
+            "retry": c.RetryNow(uid(number)),
+            "active": c.SetNode("active", "go on"),
+            "paused": c.SetNode("paused", "upgrade"),
+        }
+        self.fleet.send(Sent(name, commands[word], None))
 
     @rule()
     def every_doubt_is_settled(self) -> None:
@@ -259,8 +261,6 @@ def test_a_late_hold_of_a_forgotten_move_makes_no_second_owner(fleet: Fleet) -> 
     fleet.claim("forge")
     fleet.end(uid(), "completed")
     fleet.follow(journey, m.Settled)
-    for node in fleet.nodes.values():
-        node.clock.advance(31 * DAY)
     for name in NAMES:
         fleet.forget(name)
     for sent in list(fleet.bag):

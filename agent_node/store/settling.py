@@ -1,0 +1,182 @@
+"""The giver's other steps: commit, abort, settled, and leases that end by themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..commands import Because
+from ..failpoints import failpoint
+from ..moves import Abort, Commit, Settle, Settled, Transferred
+from ..task import IMMUTABLE, State, Task, to_wire
+from .rows import WHOLE, attempts_of, task_of
+from .transaction import (
+    Transaction,
+    check_not_quarantined,
+    check_sender,
+    check_term,
+    may_change,
+)
+from .transfers import (
+    Record,
+    find_record,
+    forgotten,
+    mismatch,
+    refuse,
+    set_outcome,
+    unknown_outcome,
+    write_record,
+)
+
+_GIVE_BACK = f"""
+UPDATE task SET state = 'READY', epoch = epoch + 1, xfer = NULL, ready_at = :now
+ WHERE uid = :uid AND xfer = :xfer AND {may_change(State.READY, State.ESCROW)}
+RETURNING epoch
+"""
+_LET_GO = f"""
+DELETE FROM task WHERE uid = :uid AND xfer = :xfer AND {may_change(State.MOVED)}
+RETURNING {WHOLE}, sha256, key
+"""
+_BURY = """
+INSERT INTO tombstone (uid, epoch, xfer, peer, peer_incarnation, key, at, sha256, life, spec)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (uid) DO UPDATE SET epoch = excluded.epoch, xfer = excluded.xfer, peer = excluded.peer,
+  peer_incarnation = excluded.peer_incarnation, key = excluded.key, ended = NULL, at = excluded.at,
+  settled_at = NULL, sha256 = excluded.sha256, life = excluded.life, spec = excluded.spec
+"""
+
+
+def commit(tx: Transaction, command: Commit) -> tuple[Transferred, ...]:
+    """ESCROW(x) becomes MOVED(x): the point from which the task is the taker's."""
+    return _settle_all(tx, command, _commit_one)
+
+
+def abort(tx: Transaction, command: Abort) -> tuple[Transferred, ...]:
+    """ESCROW(x) becomes READY again; an abort that comes first is written down all the same."""
+    return _settle_all(tx, command, _abort_one)
+
+
+def settled(tx: Transaction, command: Settled) -> tuple[Transferred, ...]:
+    """Both ends are done: from now on the record may age out."""
+    return _settle_all(tx, command, _settled_one)
+
+
+_Settling = TypeVar("_Settling", Commit, Abort, Settled)
+
+
+def _settle_all(
+    tx: Transaction,
+    command: _Settling,
+    one: Callable[[Transaction, _Settling, Settle], Transferred],
+) -> tuple[Transferred, ...]:
+    check_sender(tx, incarnation=command.sender.incarnation, term=None)
+    tx.generation_due = True
+    return tuple(one(tx, command, move) for move in command.moves)
+
+
+def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
+    record = find_record(tx, move.xfer)
+    if record is None:
+        return unknown_outcome(tx, move.xfer)
+    wrong = mismatch(record, move, "giver")
+    if wrong is not None or record.outcome != "escrowed":
+        return wrong or record.answer()
+    check_term(tx, command.sender.term)
+    failpoint("commit.before_move")
+    row = tx.db.execute(_LET_GO, {"uid": record.uid, "xfer": record.xfer}).fetchone()
+    if row is None:
+        return refuse(move.xfer, "not_escrow", f"{record.uid} is not in escrow for {move.xfer}")
+    _bury(tx, record, task_of(row[:-2]), spec=row[-3], sha256=row[-2], key=row[-1])
+    tx.moves(State.ESCROW, None)
+    set_outcome(tx, record.xfer, "committed")
+    tx.event("task_moved", record.uid, was="ESCROW", state="MOVED", by=command.sender.by,
+             because=record.why, data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
+    return Transferred(record.xfer, "committed")
+
+
+def _bury(tx: Transaction, record: Record, task: Task, *, spec: str, sha256: str, key: str) -> None:
+    whole = to_wire(task)
+    whole["attempts"] = attempts_of(tx.db, task.uid)
+    life = {name: value for name, value in whole.items() if name not in IMMUTABLE}
+    values = (
+        task.uid, task.epoch + 1, record.xfer, record.peer, record.peer_incarnation, key,
+        tx.stamp, sha256, json.dumps(life, ensure_ascii=False, separators=(",", ":")), spec,
+    )  # fmt: skip
+    tx.db.execute(_BURY, values)
+
+
+def _abort_one(tx: Transaction, command: Abort, move: Settle) -> Transferred:
+    record = find_record(tx, move.xfer)
+    if record is None:
+        if forgotten(tx, move.xfer):
+            return unknown_outcome(tx, move.xfer)
+        check_term(tx, command.sender.term)
+        check_not_quarantined(tx)
+        because = Because("aborted_first", "the abort came before the escrow")
+        write_record(
+            tx,
+            Record(move.xfer, move.uid, 0, "giver", move.peer, move.peer_incarnation, "moved",
+                   "aborted", because.rule, because.text, None),
+        )  # fmt: skip
+        return Transferred(move.xfer, "aborted", because)
+    wrong = mismatch(record, move, "giver")
+    if wrong is not None or record.outcome != "escrowed":
+        return wrong or record.answer()
+    check_term(tx, command.sender.term)
+    give_back(tx, record.xfer, record.uid, Because("aborted", "the hub called it off"),
+              by=command.sender.by)  # fmt: skip
+    return Transferred(record.xfer, "aborted", Because("aborted", "the hub called it off"))
+
+
+def give_back(tx: Transaction, xfer: str, uid: str, because: Because, *, by: str) -> None:
+    """ESCROW(x) is READY again, at the next epoch, and x is recorded as aborted."""
+    row = tx.db.execute(_GIVE_BACK, {"uid": uid, "xfer": xfer, "now": tx.stamp}).fetchone()
+    assert row is not None, f"{uid} was not in escrow for {xfer}"
+    tx.moves(State.ESCROW, State.READY)
+    set_outcome(tx, xfer, "aborted", because)
+    tx.event("task_given_back", uid, was="ESCROW", state="READY", by=by, because=because.text,
+             data={"xfer": xfer})  # fmt: skip
+
+
+def _settled_one(tx: Transaction, command: Settled, move: Settle) -> Transferred:
+    record = find_record(tx, move.xfer)
+    if record is None:
+        return unknown_outcome(tx, move.xfer)
+    wrong = mismatch(record, move, "giver")
+    if wrong is not None:
+        return wrong
+    if record.outcome == "escrowed":
+        return refuse(move.xfer, "not_over", f"{move.xfer} is neither committed nor aborted")
+    check_term(tx, command.sender.term)
+    if record.settled_at is None:
+        tx.db.execute(
+            "UPDATE transfer SET settled_at = ? WHERE xfer = ?", (tx.stamp, record.xfer)
+        )
+        tx.changed = True
+    if move.ended is not None:
+        _note_end(tx, record, move.ended)
+    return Transferred(record.xfer, "settled")
+
+
+def _note_end(tx: Transaction, record: Record, ended: str) -> None:
+    done = tx.db.execute(
+        "UPDATE tombstone SET ended = ?, settled_at = ? WHERE uid = ? AND xfer = ? AND ended IS NULL",
+        (ended, tx.stamp, record.uid, record.xfer),
+    )
+    if done.rowcount:
+        tx.event("task_ended_elsewhere", record.uid, state=ended, by=record.peer)
+
+
+def end_leases(tx: Transaction) -> int:
+    """Give back every escrow whose lease ended: by boot seconds, or because the machine rebooted."""
+    rows = tx.db.execute(
+        "SELECT xfer, uid FROM transfer WHERE outcome = 'escrowed'"
+        " AND (lease_boot <> ? OR lease_until <= ?)",
+        (tx.clock.boot_id(), tx.clock.boottime()),
+    ).fetchall()
+    for xfer, uid in rows:
+        because = Because("lease_ended", "no commit came before the lease ended")
+        give_back(tx, xfer, uid, because, by="lease")
+        tx.generation_due = True
+    return len(rows)

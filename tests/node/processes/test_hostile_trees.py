@@ -1,0 +1,113 @@
+"""Claims that nothing a program starts outlives its attempt, however it tries."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections import Counter
+
+import pytest
+
+from agent_node.evidence import Alive, Dead
+from tests.node.processes.harness import Attempt, FakeDaemon, carrying, wait_until
+
+# {mark} is a sleep of a length that nobody else sleeps: it stays in the command line whatever the
+# program does to its environment, its session and its descriptors.
+TREES = {
+    "a session of its own": "setsid sleep {mark} & sleep {mark}",
+    "a daemon by double fork": "(setsid sh -c 'sleep {mark} & sleep {mark}' &) ; {up}",
+    "without an environment": "env -i $(command -v setsid) $(command -v sleep) {mark} & {up}",
+    "deaf to TERM": "trap '' TERM; setsid sleep {mark} & {up}; while :; do sleep {mark}; done",
+    "forking and forking": (
+        "f() {{ if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep {mark}; }}; f 4; {up}"
+    ),
+    "without output": "exec >&- 2>&-; setsid sleep {mark} & sleep {mark}",
+    "a grandchild on the pipe": "sleep {mark} & {up}",
+    "a flood of output": "setsid yes {mark} & sleep {mark}",
+    "free of lock, token and session": (
+        "env -i $(command -v setsid) /bin/sh -c 'exec 3>&- </dev/null >/dev/null 2>&1; "
+        "/bin/sleep {mark} & /bin/sleep {mark}' & {up}"
+    ),
+}
+ENDS = ("time is up", "asked to stop", "the shim is killed", "it kills its own shim")
+_marks = itertools.count(1)
+
+
+def a_tree(daemon: FakeDaemon, kind: str, end: str) -> tuple[Attempt, str]:
+    mark = f"9{os.getpid()}.{next(_marks):06}"
+    script = TREES[kind].format(mark=mark, up=f"sleep {mark}")
+    if end == "it kills its own shim":
+        script = f"(sleep 0.02; kill -9 $PPID) & {script}"
+    more = {"max_s": 0.05} if end == "time is up" else {}
+    return daemon.shell(script, grace_s=0.05, output_cap=65_536, **more), mark
+
+
+def bring_to_its_end(daemon: FakeDaemon, attempt: Attempt, mark: str, end: str) -> None:
+    if end == "asked to stop":
+        wait_until(lambda: len(carrying(mark)) > 1)
+        attempt.signal_shim(signal.SIGTERM)
+    elif end == "the shim is killed":
+        wait_until(lambda: len(carrying(mark)) > 1)
+        attempt.signal_shim(signal.SIGKILL)
+    verdict = daemon.end(attempt)
+    if end in ("time is up", "asked to stop"):
+        assert verdict is not None
+        assert verdict.kind == ("timeout" if end == "time is up" else "stopped")
+        assert verdict.survivors == 0
+    else:
+        assert verdict is None
+
+
+def go_through(daemon: FakeDaemon, rounds: int) -> Counter[str]:
+    """Every kind with every end, so often; how many attempts were proven dead by what."""
+    proven: Counter[str] = Counter()
+    for _ in range(rounds):
+        for end in ENDS:
+            trees = [(kind, *a_tree(daemon, kind, end)) for kind in TREES]
+            for kind, attempt, mark in trees:
+                bring_to_its_end(daemon, attempt, mark, end)
+                evidence = daemon.clear_all(attempt)
+                assert isinstance(evidence, Dead), f"{kind}, {end}: {evidence}"
+                wait_until(lambda mark=mark: carrying(mark) == [])
+                proven[end] += 1
+    return proven
+
+
+def test_a_hundred_hostile_trees_leave_nobody_behind(daemon: FakeDaemon):
+    """Run once without the subreaper (the daemons got away), and once without the daemon's hunt
+    for strays (what had dropped lock and token outlived the shim that was killed)."""
+    assert go_through(daemon, rounds=3) == dict.fromkeys(ENDS, 27)
+
+
+@pytest.mark.soak
+def test_a_thousand_hostile_trees_leave_nobody_behind(daemon: FakeDaemon):
+    assert go_through(daemon, rounds=28).total() >= 1000
+
+
+def test_what_a_program_leaves_behind_is_ended_and_counted(daemon: FakeDaemon):
+    attempt = daemon.shell("setsid sleep 98765.4 & echo started; exit 0", grace_s=0.05)
+    verdict = daemon.end(attempt)
+
+    assert verdict is not None
+    assert verdict.succeeded
+    assert verdict.leftovers_killed == 1
+    assert "left processes behind" in verdict.because
+    assert carrying("98765.4") == []
+
+
+def test_a_stopped_program_hears_term_too(daemon: FakeDaemon):
+    attempt = daemon.shell("trap 'exit 7' TERM; kill -STOP $$; exit 1", grace_s=20, max_s=0.1)
+    verdict = daemon.end(attempt)
+
+    assert verdict is not None
+    assert (verdict.kind, verdict.exit_code) == ("timeout", 7)
+
+
+def test_a_living_attempt_is_alive_and_says_whose(daemon: FakeDaemon):
+    attempt = daemon.shell("sleep 98766.4")
+
+    assert attempt.judge() == Alive(attempt.spawned.shim)
+    attempt.signal_shim(signal.SIGTERM)
+    daemon.end(attempt)
+    assert isinstance(attempt.judge(), Dead)
