@@ -11,7 +11,7 @@ from .runs import Run
 
 
 def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
-    """Every attempt that the database believes to be under way is followed, or closed with proof."""
+    """Follow every attempt that the database believes to be under way, or close it with proof."""
     open_attempts = dispatcher.store.read(OpenAttempts())
     for attempt in open_attempts:
         run = _run_of(attempt, home)

@@ -8,7 +8,6 @@ from typing import Generic, Literal, TypeVar
 from .strict import JsonObject, JsonValue
 from .task import Task
 
-
 Outcome = TypeVar("Outcome", covariant=True)
 
 
@@ -112,7 +111,8 @@ class Started(Command["bool"]):
 @dataclass(frozen=True)
 class Result:
     """How an attempt ended. `interrupted` costs no retry and is counted, three times at most;
-    `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task."""
+    `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task.
+    """
 
     kind: Literal["completed", "failed", "interrupted", "requeued", "unproved", "cancelled"]
     error_kind: str | None = None

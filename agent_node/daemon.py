@@ -131,7 +131,7 @@ class Daemon:
         """Bytes that are free where the home lies."""
         return free_bytes(self._home)
 
-    # --- the loop -----------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------
 
     def serve(self, door: socket.socket) -> int:
         """Until it is told to go, or until nothing is left to do."""
@@ -148,8 +148,9 @@ class Daemon:
 
     def _set_up(self) -> None:
         become_subreaper()
-        Signals(self._selector, {signal.SIGTERM: self._asked_to_stop, signal.SIGINT: self._asked_to_stop,
-                                 signal.SIGCHLD: self._child_ended})  # fmt: skip
+        stop = self._asked_to_stop
+        heard = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: self._child_ended}
+        Signals(self._selector, heard)
         rows = [AgentRow(one.name, one.slots, (*one.skills,)) for one in self._settings.agents]
         self.store.apply(SetAgents(tuple(rows)))
         self.store.live.dispatching = True
@@ -179,7 +180,8 @@ class Daemon:
 
     def _look_around(self) -> None:
         """Start what can start, then tell whoever wants to know. In this order: the report that
-        clears `idle` is written when a task has been claimed and before its program starts."""
+        clears `idle` is written when a task has been claimed and before its program starts.
+        """
         self._dirty = False
         self.dispatcher.work_may_have_come()
         self.dispatcher.fill()
@@ -229,7 +231,7 @@ class Daemon:
             wait = min(wait, self._lease - self._clock.boottime())
         return max(wait, 0.0) if not self._dirty else 0.0
 
-    # --- the end ------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------
 
     def _end(self) -> int | None:
         if self._leaving.asked:
@@ -269,7 +271,7 @@ class Daemon:
             os._exit(1)  # as after a failed fsync: the next daemon reads what is really there
         self._timers.later(1.0, self.changed)
 
-    # --- what is told ---------------------------------------------------------------------------------
+    # --- what is told -----------------------------------------------------------------------
 
     def _report(self) -> JsonObject:
         return build_report(

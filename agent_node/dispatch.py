@@ -6,6 +6,7 @@ import os
 import selectors
 from collections.abc import Callable
 
+from .answers import read_answer
 from .attempts import AttemptExists, create_folder
 from .clock import Clock
 from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
@@ -19,12 +20,11 @@ from .home import Home
 from .killing import kill_leftovers
 from .log import log
 from .processes import Identity, open_pidfd
-from .answers import read_answer
 from .results import judge_end
 from .runs import Run, Runs
+from .starters import Starters
 from .store.sqlite import SqliteStore
 from .verdicts import read_verdict
-from .starters import Starters
 from .zygote_link import Spawned
 
 _LOOKS_MAX = 100  # for a shim that has its lock and has not signed in: a few seconds

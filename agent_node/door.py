@@ -24,6 +24,13 @@ _ERRORS: dict[str, type[NodeError]] = {
 }
 
 
+class StrangeReply(NodeError):
+    """What came back is no reply of ours; what the request did is not known."""
+
+    code = "strange_answer"
+    hint = "does another version of agent-node run here? see: agent-node version, agent-node doctor"
+
+
 def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> dict[str, object]:
     """The result of one request, or the refusal as an error; a repeat after a timeout is safe."""
     line = line_of({**cast("JsonObject", request), "id": _ASKED})
@@ -40,7 +47,7 @@ def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> 
 
 
 def _ask_daemon(daemon: socket.socket, line: bytes, until: float, do: str) -> bytes:
-    lines = Lines(2 * LINE_MAX)
+    lines = Lines()
     try:
         daemon.settimeout(_left(until))
         daemon.sendall(line_of({"session": "owner"}) + line)
@@ -50,6 +57,8 @@ def _ask_daemon(daemon: socket.socket, line: bytes, until: float, do: str) -> by
             if not data:
                 raise DoorTimeout(f"{do}: the daemon ended before it answered; look, or ask again")
             lines.add(data)
+            if lines.too_long:
+                raise StrangeReply(f"{do}: the answer is longer than {LINE_MAX} bytes")
     except TimeoutError as error:
         raise DoorTimeout(f"{do}: no answer in time; it may have happened: ask again") from error
     except ConnectionError as error:
@@ -63,7 +72,10 @@ def _left(until: float) -> float:
 
 
 def _result(line: bytes) -> dict[str, object]:
-    reply = decode_object(line, 2 * LINE_MAX)
+    try:
+        reply = decode_object(line)
+    except BadInput as error:
+        raise StrangeReply(f"the answer of this node cannot be read: {error}") from error
     result = reply.get("result")
     if reply.get("ok") is True and isinstance(result, dict):
         return dict(result)

@@ -1,4 +1,4 @@
-"""Every error a node raises, drawn as a tree; each says who could not do what, why, and what now."""
+"""Every error a node raises, drawn as a tree; each says what failed, why, and what now."""
 
 from __future__ import annotations
 

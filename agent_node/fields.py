@@ -20,7 +20,8 @@ TEXT_MAX = 4096
 
 Check = Callable[[JsonValue, str], JsonValue]
 is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
-_is_stamp = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z").fullmatch
+_is_stamp = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}\.[0-9]{3}Z").fullmatch
+_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _is_money = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?").fullmatch
 
 
@@ -38,7 +39,7 @@ def text(longest: int, *, one_line: bool = True) -> Check:
             raise BadInput(f"{len(value)} characters; at most {longest} are taken", name)
         if "\0" in value:
             raise BadInput("holds a NUL character", name)
-        if one_line and not value.isprintable() and re.search(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", value):
+        if one_line and not value.isprintable() and _BREAKS.search(value):
             raise BadInput("holds a line break; it has to be one line", name)
         if not value.isascii():
             check_text(value, name)
@@ -85,7 +86,7 @@ def number(lowest: float, highest: float) -> Check:
 
 
 def boolean(value: JsonValue, name: str) -> JsonValue:
-    """true or false, and no number that might mean it."""
+    """Either true or false, and no number that might mean it."""
     if type(value) is not bool:
         raise _wrong(value, name, "true or false")
     return value
@@ -229,6 +230,7 @@ def checked(fields: JsonObject, table: dict[str, Check], where: str) -> JsonObje
     for key, value in fields.items():
         check = table.get(key)
         if check is None:
-            raise BadInput(f"no such field; there are {', '.join(sorted(table))}", f"{where}.{key[:80]}")
+            known = ", ".join(sorted(table))
+            raise BadInput(f"no such field; there are {known}", f"{where}.{key[:80]}")
         result[key] = check(value, f"{where}.{key}")
     return result

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from .processes import Identity, Seen, descendants, look_at, open_pidfd, process_table, send_signal
 
-_SWEEPS_MAX = 50  # passes of one round; a stopped process forks no more, so two or three do
+_PASSES_MAX = 400  # of one chase; a tree that stands still is through after one
+_DEPTH_MAX = 1_000
 
 
 def ask_tree_to_end() -> frozenset[int]:
@@ -19,16 +20,49 @@ def ask_tree_to_end() -> frozenset[int]:
 def kill_round() -> frozenset[int]:
     """KILL every descendant of this subreaper; who was there. Repeat until nobody is left.
 
-    All are stopped first, pass after pass, until a pass finds nobody new: a tree that forks
-    faster than we look would otherwise outrun its own end.
+    All are stopped first, newcomers too, until there are none: a tree that forks faster than we
+    look at the whole process table would otherwise outrun its own end.
     """
-    stopped: frozenset[int] = frozenset()
-    for _ in range(_SWEEPS_MAX):
-        found = _signal_tree((signal.SIGSTOP,))
-        if found <= stopped:
+    return _chase(_signal_tree((signal.SIGSTOP,))) | _signal_tree((signal.SIGKILL,))
+
+
+def _chase(stopped: frozenset[int]) -> frozenset[int]:
+    """Stop whoever appears, looking at new pids alone: as fast as a process can fork and exit."""
+    met = set(stopped)
+    strangers = {os.getpid()}
+    for _ in range(_PASSES_MAX):
+        still = True
+        for pid in _pids_but(met | strangers):
+            ours = _descends_from_us(pid)
+            if ours is False:
+                strangers.add(pid)
+                continue
+            still = False  # somebody came, or came and went while we looked
+            seen = look_at(pid) if ours else None
+            if seen is not None and _signal_if_same(pid, seen, (signal.SIGSTOP,)):
+                met.add(pid)
+        if still:
             break
-        stopped |= found
-    return stopped | _signal_tree((signal.SIGKILL,))
+    return frozenset(met)
+
+
+def _pids_but(known: set[int]) -> list[int]:
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid not in known]
+
+
+def _descends_from_us(pid: int) -> bool | None:
+    """Up the line of parents; None when the line broke under our eyes: it lives, and moves."""
+    me = os.getpid()
+    for _ in range(_DEPTH_MAX):
+        seen = look_at(pid)
+        if seen is None:
+            return None
+        if seen.ppid == me:
+            return not seen.zombie
+        if seen.ppid in (0, 1):
+            return False
+        pid = seen.ppid
+    return False
 
 
 def reap_all() -> tuple[dict[int, int], bool]:

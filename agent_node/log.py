@@ -10,7 +10,7 @@ from .clock import SystemClock, iso
 _CLOCK = SystemClock()
 
 
-def log(event: str, **fields: str | int | float | None) -> None:
+def log(event: str, **fields: str | float | None) -> None:
     """`event` is a noun and what happened to it; the fields are always called the same."""
     line = {"at": iso(_CLOCK.now()), "event": event, **fields}
     print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)

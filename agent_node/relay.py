@@ -43,7 +43,7 @@ class Relay:
             raise BrokenPipeError("nobody reads our answers any more")
         if self._stdin in ready and self._hears:
             self._take_from_hub()
-        if ready.get(self._daemon.fileno()):
+        if not self._daemon_done:
             self._trade_with_daemon()
         if self._stdout in ready and self._down:
             self._give_to_hub()

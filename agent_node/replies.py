@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from . import __version__
 from .attempt_words import answer_heartbeat, answer_progress, answer_spawn
 from .clock import Clock
@@ -21,6 +19,7 @@ from .inquiries import (
     answer_status,
     answer_subscribe,
 )
+from .log import log
 from .moves import Abort, Activate, Commit, Drop, Settled
 from .orders import (
     answer_add,
@@ -143,5 +142,5 @@ def _fault(asked: Id, do: str, error: Exception) -> bytes:
         trace = trace.tb_next
     place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
     kind = type(error).__name__
-    print(f"request_failed do={do} error={kind} at={place}; the node goes on", file=sys.stderr)
+    log("request_failed", do=do, because=kind, place=place)  # the node itself goes on
     return error_line(asked, "fault", f"{kind} while answering; a fault of this node, see its log")

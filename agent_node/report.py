@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 
 from .clock import Clock
 from .failpoints import failpoint
 from .home import Home
+from .log import log
 from .strict import JsonObject
 
 SPACING_S = 1.0  # changes in between are gathered into one write
@@ -117,7 +117,7 @@ class Reporter:
         """A file that says idle and cannot be corrected goes: no report is not an idle node."""
         self._changed = True
         if self.trouble is None:
-            print(f"report_unwritten because={error.strerror}; tried again", file=sys.stderr)
+            log("report_unwritten", because=error.strerror)
         self.trouble = error.strerror or str(error)
         if self._says_idle:
             self._home.status.unlink(missing_ok=True)

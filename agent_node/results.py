@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .answers import Answer
 from .clock import iso
 from .commands import Result
-from .answers import Answer
 from .verdicts import Verdict
 
 _MESSAGE_MAX = 2000

@@ -13,7 +13,7 @@ from .errors import NodeError
 from .home import Home, HomeLock
 from .lines import Lines
 from .listener import WELL_ENDED
-from .opening import daemon_of, daemon_or_lock, opened
+from .opening import PATIENCE_S, daemon_of, daemon_or_lock, opened
 from .relay import Relay
 from .replies import too_long
 from .strict import LINE_MAX, JsonObject
@@ -37,7 +37,7 @@ def serve_stdio(home: Home, *, stdin: int = 0, stdout: int = 1) -> int:
 
 
 def _serve(home: Home, stdin: int, stdout: int) -> int:
-    found = daemon_or_lock(home)
+    found = daemon_or_lock(home, patience_s=PATIENCE_S)
     if isinstance(found, HomeLock):
         with opened(home, found) as answers:
             greeting = answers.greeting()
@@ -120,7 +120,7 @@ class _Alone:
     def _answer(self, line: bytes) -> socket.socket | None:
         """Answer by ourselves; a daemon that is there first gets the line instead."""
         try:
-            found = daemon_or_lock(self._home)
+            found = daemon_or_lock(self._home, patience_s=PATIENCE_S)
             if not isinstance(found, HomeLock):
                 self._lines.put_back(line)
                 return found

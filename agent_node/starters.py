@@ -45,7 +45,7 @@ class Starters:
         return [zygote.pid for zygote in self._zygotes.values()]
 
     def hand_over(self, agent: AgentSettings, job: Job, folder: AttemptFolder) -> None:
-        """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none is there."""
+        """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none waits."""
         self._zygotes[agent.prefix].hand_over(job, folder)
 
     def _register(self, zygote: Zygote) -> None:

@@ -97,7 +97,8 @@ def _free_slots(agent: AgentFacts) -> int:
 
 def _unclaimed(settings: NodeSettings) -> tuple[AgentFacts, ...]:
     """The agents of a node whose daemon has never run: the store does not know them yet."""
-    return tuple(AgentFacts(agent.name, "active", agent.slots, 0, None) for agent in settings.agents)
+    agents = settings.agents
+    return tuple(AgentFacts(agent.name, "active", agent.slots, 0, None) for agent in agents)
 
 
 def _agents(agents: Sequence[AgentFacts], settings: NodeSettings) -> list[JsonValue]:

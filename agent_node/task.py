@@ -256,11 +256,13 @@ def _settle_priority(document: JsonObject, known: dict[str, JsonValue]) -> None:
     if isinstance(fine, int):
         view = min(fine // 10 + 1, 10)
         if known.get("priority", view) != view:
-            raise BadInput(f"{document['priority']}, yet priority_100 {fine} means P{view}", "priority")
+            said = document["priority"]
+            raise BadInput(f"{said}, yet priority_100 {fine} means P{view}", "priority")
         known["priority"] = view
 
 
 def built_task(known: dict[str, JsonValue]) -> Task:
+    """A task of checked fields; what is absent is at its default."""
     # A frozen dataclass writes its 60 fields one by one; a thousand tasks in one request feel it.
     task = object.__new__(Task)
     task.__dict__.update(DEFAULTS)

@@ -11,7 +11,7 @@ import select
 import signal
 import socket
 import sys
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from .cgroups import enter_new
 from .failpoints import failpoint
@@ -28,16 +28,24 @@ _TAKEN = b"t"
 _FAULT = 70  # what sysexits.h calls a fault of our own
 
 
+class _Setting(NamedTuple):
+    """What every spare has to know and the zygote found out once."""
+
+    zygote: int
+    boot_id: str
+    cgroup_base: str
+
+
 def main(cgroup_base: str = "") -> int:
     """Serve the daemon at descriptor 0 until it is gone; shims that run are left running."""
     daemon = _settle()
-    boot_id = read_boot_id()
+    setting = _Setting(os.getpid(), read_boot_id(), cgroup_base)
     _prepare_to_fork()
     poll = select.poll()
     poll.register(daemon, 0)  # work is for the shims; only the daemon's end concerns us
     spares: list[int] = []
     while True:
-        _fill(spares, poll, daemon, (boot_id, cgroup_base))
+        _fill(spares, poll, daemon, setting)
         for number, _ in poll.poll(_FORK_AGAIN_MS if len(spares) < SPARES else None):
             if number == daemon.fileno():
                 return 0
@@ -80,7 +88,7 @@ def _prepare_to_fork() -> None:
 
 
 def _fill(
-    spares: list[int], poll: select.poll, daemon: socket.socket, about: tuple[str, str]
+    spares: list[int], poll: select.poll, daemon: socket.socket, setting: _Setting
 ) -> None:
     """Fork until enough shims wait; out of processes, leave it for the next second."""
     while len(spares) < SPARES:
@@ -95,37 +103,38 @@ def _fill(
         if pid == 0:
             for number in (near, *spares):
                 os.close(number)
-            _wait_as_spare(daemon, far, about)
+            _wait_as_spare(daemon, far, setting)
         failpoint("zygote.after_fork")
         os.close(far)
         spares.append(near)
         poll.register(near, select.POLLIN)
 
 
-def _wait_as_spare(daemon: socket.socket, taken: int, about: tuple[str, str]) -> NoReturn:
+def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoReturn:
     """The forked child's whole life; nothing of it ever returns into the zygote's loop."""
     code = _FAULT
     try:
-        kit = _get_ready(*about)
+        kit = _get_ready(setting)
         code = _serve_one(daemon, taken, kit)
     finally:
         error = sys.exception()
-        if error is not None:
+        if error is not None and not isinstance(error, SystemExit):
             sys.excepthook(type(error), error, error.__traceback__)
         os._exit(code)
 
 
-def _get_ready(boot_id: str, cgroup_base: str) -> Kit:
-    zygote = os.getppid()
+def _get_ready(setting: _Setting) -> Kit:
     die_with_parent(on=True)  # until there is work: a spare must not outlive its zygote unseen
+    if os.getppid() != setting.zygote:
+        raise SystemExit(_FAULT)  # it died before the kernel was asked to tell us
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     become_subreaper()
-    me = identify(os.getpid(), boot_id)
-    if me is None or os.getppid() != zygote:
+    me = identify(os.getpid(), setting.boot_id)
+    if me is None:
         raise SystemExit(_FAULT)
-    cgroup = enter_new(cgroup_base, f"{me.pid}-{me.start_ticks}") if cgroup_base else None
-    return make_kit(me, cgroup)
+    base = setting.cgroup_base
+    return make_kit(me, enter_new(base, f"{me.pid}-{me.start_ticks}") if base else None)
 
 
 def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:

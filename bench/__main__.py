@@ -38,13 +38,13 @@ def main(words: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=base))
     try:
         told = describe(folder)
-        print(render_machine(told), flush=True)
+        print(render_machine(told), file=sys.stderr, flush=True)
         rows = list(_measured(options, folder))
     finally:
         shutil.rmtree(folder)
     told["load_after"] = load()
     write_json(options.json, rows, told)
-    print(f"\n{render(rows)}\n  written to {options.json}")
+    print(f"{render(rows)}\n{render_machine(told)}\n  written to {options.json}")
     return 0 if options.no_fail or all(row.met for row in rows) else 1
 
 
@@ -70,9 +70,8 @@ def _measured(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
         place.folder.mkdir()
         wait_for_quiet(0.0 if options.tiny else 60.0)
         for row in _rows_of(name)(place):
-            print(line_of(row), flush=True)
+            print(line_of(row), file=sys.stderr, flush=True)
             yield row
-        shutil.rmtree(place.folder)
 
 
 def _rows_of(name: str) -> Callable[[Place], Iterator[Row]]:

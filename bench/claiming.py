@@ -110,7 +110,7 @@ def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
 
 
 def _rare(place: Place, rates: dict[str, float]) -> Row:
-    size, pairs = place.size(1_000_000, 30_000), place.size(40, 5)
+    size, pairs = place.size(1_000_000, 15_000), place.size(40, 5)
     tasks = list(rare(size, next(_seeds)))
     ours = Ours(place.fresh("claim-rare"), tasks)
     floor = FloorQueue(place.fresh("floor-rare") / "floor.db")

@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/map.md and docs/errors.md from the code itself."""
+"""Writes the generated parts of docs/map.md, docs/errors.md and docs/states.md from the code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.draw_states import render_states
+from tools.rooms import ROOMS, Room
 from tools.sources import PACKAGES, ROOT, sources
 
 DOCS = ROOT / "docs"
@@ -16,6 +18,11 @@ MAP_START = """\
 
 `sensors` lean on `arc`, `arc` leans on `agent_node`, and nothing leans the other way.
 Tests lie in `tests/`, chores around the project in `tools/`.
+"""
+STATES_START = """\
+# The states of a task
+
+Drawn from the table in `agent_node/task.py`.
 """
 ERRORS_START = """\
 # Every error of a node
@@ -36,16 +43,24 @@ class ErrorClass:
 
 
 def main() -> int:
-    """Rewrites both pages between their marks, leaving what people wrote around them."""
+    """Rewrites the pages between their marks, leaving what people wrote around them."""
     write_part(DOCS / "map.md", "modules", MAP_START, render_map())
     write_part(DOCS / "errors.md", "errors", ERRORS_START, render_errors())
+    write_part(DOCS / "states.md", "states", STATES_START, render_states())
     return 0
 
 
 def render_map() -> str:
-    """One line a module: its path and its own first sentence."""
-    lines = [f"| `{source.path}` | {source.sentence} |" for source in sources(*PACKAGES)]
-    return "\n".join(["| module | what it is for |", "|---|---|", *lines])
+    """One line a module, its path and its own first sentence, room by room."""
+    return "\n\n".join(render_room(room) for room in ROOMS)
+
+
+def render_room(room: Room) -> str:
+    """A heading, the sentence that holds for the whole room, and its modules."""
+    lines = [f"| `{source.path}` | {source.sentence} |" for source in sources(*PACKAGES)
+             if room.has(source.path)]
+    head = ["| module | what it is for |", "|---|---|"]
+    return "\n".join([f"## {room.name}", "", room.sentence, "", *head, *lines])
 
 
 def render_errors() -> str:

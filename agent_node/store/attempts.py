@@ -62,10 +62,14 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
     if row is None:
         text = f"attempt {command.n} of {command.uid} is not under way here; its result is late"
         return None, Because("late_result", text)
-    ending = _Ending(tx, command, *row)
+    ending = _Ending(tx, command, row)
     new = _ENDINGS[command.result.kind](ending)
     ending.close_attempt(counted=new.counted)
     return new.state, None
+
+
+# state, agent, failures, interruptions, max_attempts, stopping, spec
+_Row = tuple[str, str | None, int, int, int, str | None, str]
 
 
 class _New:
@@ -78,13 +82,11 @@ class _New:
 class _Ending:
     """One attempt at its end, with the row it belongs to."""
 
-    def __init__(
-        self, tx: Transaction, command: Finish, was: str, agent: str | None,
-        failures: int, interruptions: int, max_attempts: int, stopping: str | None, spec: str,
-    ) -> None:  # fmt: skip
-        self.tx, self.command, self.result, self.was = tx, command, command.result, State(was)
-        self.agent, self.failures, self.interruptions = agent, failures, interruptions
-        self.max_attempts, self.stopping, self.spec = max_attempts, stopping, spec
+    def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
+        self.tx, self.command, self.result = tx, command, command.result
+        was, self.agent, self.failures, self.interruptions, *rest = row
+        self.max_attempts, self.stopping, self.spec = rest
+        self.was = State(was)
 
     def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
         """Write the new state where the table allows it, fenced by the attempt's number."""
@@ -106,8 +108,8 @@ class _Ending:
         """The attempt's own row, closed once."""
         result = self.result
         self.tx.db.execute(
-            "UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?, message = ?,"
-            " exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ? WHERE uid = ? AND n = ?",
+            "UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?,"
+            " message = ?, exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ? WHERE uid = ? AND n = ?",
             (
                 self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
                 result.exit_code, result.duration_s, result.cost_usd,

@@ -11,7 +11,15 @@ from ..spec import hash_of
 from ..task import State, Task, to_wire
 from .rows import WHOLE, attempts_of, task_of
 from .transaction import Transaction, check_sender, check_term, may_change
-from .transfers import Record, find_record, forgotten, mismatch, refuse, unknown_outcome, write_record
+from .transfers import (
+    Record,
+    find_record,
+    forgotten,
+    mismatch,
+    refuse,
+    unknown_outcome,
+    write_record,
+)
 
 LEASE_MIN, LEASE_MAX = 10.0, 600.0
 # A reply is one line of at most 8 MiB; the largest task (body, output, extra, history) fits in one.

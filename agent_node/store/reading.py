@@ -141,7 +141,9 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     return Shown(task, tuple(one for one in attempts if isinstance(one, dict)), moves, events)
 
 
-def _dicts(db: sqlite3.Connection, query: str, values: tuple[object, ...]) -> tuple[JsonObject, ...]:
+def _dicts(
+    db: sqlite3.Connection, query: str, values: tuple[object, ...]
+) -> tuple[JsonObject, ...]:
     cursor = db.execute(query, values)
     names = [column[0] for column in cursor.description]
     return tuple(_dict(names, row) for row in cursor)

@@ -49,7 +49,8 @@ def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> T
 
 
 _NEW = (
-    "uid", "epoch", "state", "subject", "priority", "priority_100", "skills", "needs", "need_set", "domain", "tags",
+    "uid", "epoch", "state", "subject", "priority", "priority_100", "skills", "needs",
+    "need_set", "domain", "tags",
     "key", "source", "pinned", "not_before", "deadline", "expected_s", "max_s", "max_attempts",
     "models", "fallback_models", "boost_per_minute", "heat", "wake_at", "ready_at", "sha256",
     "spec",
@@ -69,12 +70,15 @@ INSERT_NEW = _insert(_NEW)
 INSERT_TRAVELLED = _insert((*_NEW, *_TRAVELLED))
 
 
-def new_row(tx: Transaction, task: Task, *, state: State, wake_at: str | None) -> tuple[object, ...]:
+def new_row(
+    tx: Transaction, task: Task, *, state: State, wake_at: str | None
+) -> tuple[object, ...]:
     """The values of `INSERT_NEW`."""
     spec = spec_of(task)
     return (
         task.uid, task.epoch, state.value, task.subject, task.priority, task.priority_100,
-        to_json(task.skills), to_json(task.needs), tx.need_set(task.needs), task.domain, to_json(task.tags), task.key, task.source,
+        to_json(task.skills), to_json(task.needs), tx.need_set(task.needs), task.domain,
+        to_json(task.tags), task.key, task.source,
         int(task.pinned), task.not_before, task.deadline, task.expected_s, task.max_s,
         task.max_attempts, to_json(task.models), to_json(task.fallback_models),
         task.boost_per_minute, task.heat, wake_at, tx.stamp if state is State.READY else None,
@@ -82,7 +86,9 @@ def new_row(tx: Transaction, task: Task, *, state: State, wake_at: str | None) -
     )  # fmt: skip
 
 
-def travelled_row(tx: Transaction, task: Task, *, state: State, xfer: str | None) -> tuple[object, ...]:
+def travelled_row(
+    tx: Transaction, task: Task, *, state: State, xfer: str | None
+) -> tuple[object, ...]:
     """The values of `INSERT_TRAVELLED`: a task that lived elsewhere before."""
     numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
     highest = max((n for n in numbers if isinstance(n, int)), default=0)

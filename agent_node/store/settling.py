@@ -161,7 +161,8 @@ def _settled_one(tx: Transaction, command: Settled, move: Settle) -> Transferred
 
 def _note_end(tx: Transaction, record: Record, ended: str) -> None:
     done = tx.db.execute(
-        "UPDATE tombstone SET ended = ?, settled_at = ? WHERE uid = ? AND xfer = ? AND ended IS NULL",
+        "UPDATE tombstone SET ended = ?, settled_at = ?"
+        " WHERE uid = ? AND xfer = ? AND ended IS NULL",
         (ended, tx.stamp, record.uid, record.xfer),
     )
     if done.rowcount:
@@ -169,7 +170,7 @@ def _note_end(tx: Transaction, record: Record, ended: str) -> None:
 
 
 def end_leases(tx: Transaction) -> int:
-    """Give back every escrow whose lease ended: by boot seconds, or because the machine rebooted."""
+    """Give back every escrow whose lease ended: by boot seconds, or because of a reboot."""
     rows = tx.db.execute(
         "SELECT xfer, uid FROM transfer WHERE outcome = 'escrowed'"
         " AND (lease_boot <> ? OR lease_until <= ?)",

@@ -1,4 +1,4 @@
-"""Keeps the queue in SQLite: one connection writes, one transaction a command, durable or not done."""
+"""Keeps the queue in SQLite: one connection writes, and each command is durable or not done."""
 
 from __future__ import annotations
 
@@ -109,9 +109,10 @@ class SqliteStore:
         self.unraised = False  # something changed since the generation was last raised
         rows = db.execute("SELECT state, count(*) FROM task GROUP BY state")
         self._counts: Counter[str] = Counter(dict(rows.fetchall()))
+        self._note_idle(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
-        """One command in one durable transaction; `dry_run` rolls it back and tells all the same."""
+        """One command in one durable transaction; `dry_run` rolls it back and tells the same."""
         (outcome,) = self._carry_out([command], dry_run=dry_run)
         return cast("Outcome", outcome)
 
@@ -243,7 +244,6 @@ def open_store(
         _first_row(db, name=name, clock=clock, rng=chance, machine=here)
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks")
         store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
-        store._note_idle(store._transaction())
         store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
     except BaseException:
         db.close()

@@ -122,7 +122,7 @@ class Transaction:
         self.db.execute(_EVENT, values)
 
     def need_set(self, needs: list[str]) -> int:
-        """The number under which this set of needs is indexed, known to every agent that meets it."""
+        """The number under which this set of needs is indexed, linked to every agent that meets it."""
         text = _compact(needs)
         known = self._need_sets.get(text)
         if known is None:

@@ -97,7 +97,7 @@ def mismatch(record: Record, move: Settle, side: Side) -> Transferred | None:
         text = f"{record.xfer} has this node as its {record.side}"
     elif record.uid != move.uid:
         text = f"{record.xfer} is about {record.uid}"
-    elif record.peer != move.peer and record.peer != "":
+    elif record.peer != move.peer:
         text = f"{record.xfer} is with {record.peer}"
     elif (
         record.peer_incarnation is not None

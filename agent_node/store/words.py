@@ -30,7 +30,8 @@ def _state(tx: Transaction, uid: str) -> tuple[State | None, Changed | None]:
         return None, Changed(uid, "refused", because=because)
     state = State(row[0])
     if state in (State.ESCROW, State.HELD):
-        return None, _refused(uid, "in_transfer", f"{uid} is being moved; ask again when it is over")
+        text = f"{uid} is being moved; ask again when it is over"
+        return None, _refused(uid, "in_transfer", text)
     return state, None
 
 
@@ -47,7 +48,8 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
     if state is None:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state not in (*_WAITING, State.PARKED, State.DEAD_LETTERED):
-        return _refused(command.uid, "not_waiting", f"{command.uid} is {state}; only waiting tasks change")
+        text = f"{command.uid} is {state}; only waiting tasks change"
+        return _refused(command.uid, "not_waiting", text)
     values = _columns(command)
     current = find_task(tx, command.uid)
     if all(getattr(current, name) == value for name, value in values.items()):
@@ -59,8 +61,9 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
         {**stored, "uid": command.uid, "state": state.value},
     )
     new = _apply_not_before(tx, command.uid, state, values)
-    tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by, because=command.reason or None,
-             data={"fields": sorted(values)})  # type: ignore[dict-item]  # fmt: skip
+    named: list[JsonValue] = [*sorted(values)]
+    tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by,
+             because=command.reason or None, data={"fields": named})  # fmt: skip
     return Changed(command.uid, "changed", find_task(tx, command.uid))
 
 
@@ -207,7 +210,8 @@ def set_node(tx: Transaction, command: SetNode) -> None:
     else:
         tx.set_node(state=command.to, reason=command.reason, state_by=command.sender.by,
                     drain_until=_until(tx, command), drain_then=command.then)  # fmt: skip
-    tx.event("state_changed", state=command.to, by=command.sender.by, because=command.reason or None,
+    tx.event("state_changed", state=command.to, by=command.sender.by,
+             because=command.reason or None,
              data={"agent": command.agent} if command.agent else None)  # fmt: skip
 
 
@@ -215,7 +219,8 @@ def _set_agent_state(tx: Transaction, command: SetNode, agent: str) -> bool:
     """Whether that changed anything."""
     row = tx.db.execute("SELECT state, reason FROM agent WHERE name = ?", (agent,)).fetchone()
     if row is None:
-        raise Refused("no_such_agent", f"{tx.node.name} has no agent named {agent}", "no_such_agent")
+        text = f"{tx.node.name} has no agent named {agent}"
+        raise Refused("no_such_agent", text, "no_such_agent")
     tx.db.execute(
         "UPDATE agent SET state = ?, reason = ? WHERE name = ?",
         (command.to, command.reason, agent),

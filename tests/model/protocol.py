@@ -4,7 +4,7 @@ A command is one durable step of one node: a pure function from the node and a m
 afterwards and its answer. Whatever was recorded is answered before anything is refused. `off`
 names the one guard that is taken away; the suite shows which of them the promise needs.
 
-Who may send a command, and when, is in `world.py`; re-owning is in `reown.py`.
+Who may send a command, and when, is in `senders.py`; re-owning is in `reown.py`.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def search(scope: Scope) -> Verdict:
     lost = first_stuck(ends, scope.recovery())
     if lost is None:
         return Verdict(len(came), len(ends), None)
-    return Verdict(len(came), len(ends), Counterexample("lost: nothing ends it", way(ends[lost], came)))
+    stuck = Counterexample("lost: nothing ends it", way(ends[lost], came))
+    return Verdict(len(came), len(ends), stuck)
 
 
 def explore(starts: Iterable[World], scope: Scope, came: Came) -> World | None:

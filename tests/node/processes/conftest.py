@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_node.processes import become_subreaper
+from agent_node.processes import become_subreaper, reap_children
 from agent_node.zygote_link import Zygote
-from tests.node.processes.harness import FakeDaemon, children_of_ours, open_descriptors
+from tests.node.processes.harness import FakeDaemon, children_of_ours, open_descriptors, wait_until
 
 
 @pytest.fixture
@@ -22,6 +22,6 @@ def daemon(tmp_path: Path) -> Iterator[FakeDaemon]:
     zygote.start()
     yield FakeDaemon(tmp_path, zygote)
     zygote.close()
+    wait_until(lambda: reap_children(keep=known) == 0 and set(children_of_ours(but=0)) <= known)
     become_subreaper(on=False)
-    assert set(children_of_ours(but=0)) <= known
     assert open_descriptors() <= before

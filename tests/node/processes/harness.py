@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import signal
@@ -98,7 +99,15 @@ def wait_until(true: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < give_up, "it never became true"
-        os.sched_yield()
+        os.sched_yield()    
+
+
+_marks = itertools.count(1)
+
+
+def a_mark() -> str:
+    """A length of sleep that nobody else sleeps: whoever carries it in its argv is of this test."""
+    return f"9{os.getpid()}.{next(_marks):06}"
 
 
 def carrying(mark: str) -> list[int]:

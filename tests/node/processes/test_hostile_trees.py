@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import signal
+import sys
 from collections import Counter
 
 import pytest
 
 from agent_node.evidence import Alive, Dead
-from tests.node.processes.harness import Attempt, FakeDaemon, carrying, wait_until
+from tests.node.processes.harness import Attempt, FakeDaemon, a_mark, carrying, wait_until
 
 # {mark} is a sleep of a length that nobody else sleeps: it stays in the command line whatever the
 # program does to its environment, its session and its descriptors.
@@ -31,11 +30,10 @@ TREES = {
     ),
 }
 ENDS = ("time is up", "asked to stop", "the shim is killed", "it kills its own shim")
-_marks = itertools.count(1)
 
 
 def a_tree(daemon: FakeDaemon, kind: str, end: str) -> tuple[Attempt, str]:
-    mark = f"9{os.getpid()}.{next(_marks):06}"
+    mark = a_mark()
     script = TREES[kind].format(mark=mark, up=f"sleep {mark}")
     if end == "it kills its own shim":
         script = f"(sleep 0.02; kill -9 $PPID) & {script}"
@@ -85,15 +83,38 @@ def test_a_thousand_hostile_trees_leave_nobody_behind(daemon: FakeDaemon):
     assert go_through(daemon, rounds=28).total() >= 1000
 
 
+HOPPER = """
+import os, sys
+while True:
+    if os.fork():
+        os._exit(0)
+    {each_hop}
+"""
+
+
+@pytest.mark.parametrize("each_hop", ["pass", "os.setsid()"])
+def test_who_forks_and_exits_without_end_is_caught(daemon: FakeDaemon, each_hop: str):
+    """Run once with whole scans of the process table alone: the hopper was never where we looked."""
+    mark, script = a_mark(), HOPPER.format(each_hop=each_hop)
+    attempt = daemon.begin([sys.executable, "-I", "-S", "-c", script, mark], max_s=0.1)
+    verdict = daemon.end(attempt)
+
+    assert verdict is not None
+    assert verdict.survivors == 0
+    assert verdict.leftovers_killed >= 1
+    assert carrying(mark) == []
+
+
 def test_what_a_program_leaves_behind_is_ended_and_counted(daemon: FakeDaemon):
-    attempt = daemon.shell("setsid sleep 98765.4 & echo started; exit 0", grace_s=0.05)
+    mark = a_mark()
+    attempt = daemon.shell(f"setsid sleep {mark} & exit 0", grace_s=0.05)
     verdict = daemon.end(attempt)
 
     assert verdict is not None
     assert verdict.succeeded
     assert verdict.leftovers_killed == 1
     assert "left processes behind" in verdict.because
-    assert carrying("98765.4") == []
+    assert carrying(mark) == []
 
 
 def test_a_stopped_program_hears_term_too(daemon: FakeDaemon):
@@ -105,7 +126,7 @@ def test_a_stopped_program_hears_term_too(daemon: FakeDaemon):
 
 
 def test_a_living_attempt_is_alive_and_says_whose(daemon: FakeDaemon):
-    attempt = daemon.shell("sleep 98766.4")
+    attempt = daemon.shell(f"sleep {a_mark()}")
 
     assert attempt.judge() == Alive(attempt.spawned.shim)
     attempt.signal_shim(signal.SIGTERM)

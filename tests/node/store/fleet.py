@@ -283,13 +283,18 @@ class Fleet:
 
     def ready(self) -> list[tuple[str, str]]:
         """Where a task is READY, as (node, uid)."""
-        found = []
-        for name in NAMES:
-            if name not in self.off:
-                with closing(read_only(self.nodes[name].place)) as db:
-                    rows = db.execute("SELECT uid FROM task WHERE state = 'READY' ORDER BY uid")
-                    found += [(name, uid) for (uid,) in rows]
-        return found
+        return [
+            (name, uid)
+            for name in NAMES
+            if name not in self.off
+            for uid, state in sorted(self.rows(name).items())
+            if state == "READY"
+        ]
+
+    def rows(self, name: str) -> dict[str, str]:
+        """What a node's file says of the tasks that it has, by uid."""
+        with closing(read_only(self.nodes[name].place)) as db:
+            return dict(db.execute("SELECT uid, state FROM task").fetchall())
 
     def forget(self, name: str) -> None:
         """A month passes; nobody puts back a backup from before what was forgotten in it."""
@@ -332,7 +337,7 @@ class Fleet:
 
     def reown(self, uid: str, winner: str) -> str | None:
         """Bar everybody else, then make one node the owner; None where somebody said no."""
-        if winner in self.off:
+        if winner in self.off or not self.has_copy(winner, uid):
             return None
         target, fenced = (m.Target(uid, self.above_all(uid)),), tuple(self.fenced)
         for name in NAMES:
@@ -341,6 +346,15 @@ class Fleet:
         command = m.Reown(target, fenced, self.evidence(winner, uid))
         said = self.send(Sent(winner, command, None))
         return winner if said is not None and said[0].outcome == "reowned" else None
+
+    def has_copy(self, name: str, uid: str) -> bool:
+        """Whether this node has anything that it could make READY."""
+        with closing(read_only(self.nodes[name].place)) as db:
+            query = (
+                "SELECT 1 FROM task WHERE uid = :uid UNION"
+                " SELECT 1 FROM tombstone WHERE uid = :uid AND spec IS NOT NULL"
+            )
+            return db.execute(query, {"uid": uid}).fetchone() is not None
 
     def _barred(self, name: str, target: m.Target) -> bool:
         command = m.Bar((target,), tuple(self.fenced), self.evidence(name, target.uid))
@@ -352,14 +366,15 @@ class Fleet:
         return self._barred(name, m.Target(uid, self.above_all(uid)))
 
     def release(self, name: str) -> None:
-        """A person has every task of a quarantined node decided upon, then ends the quarantine."""
+        """A person decides upon every task of a quarantined node, then ends the quarantine."""
         node = self.nodes[name]
         if name in self.off or node.facts().state != "quarantined":
             return
         for task in node.ask(q.ListTasks()).tasks:
-            others = [self.highest_epoch(other, task.uid) for other in NAMES if other != name]
-            if max(others) >= task.epoch:
+            if any(task.uid in self.rows(other) for other in NAMES if other != name):
                 self.bar_at(name, task.uid)
+            else:
+                self.reown(task.uid, name)
         with suppress(Refused):
             node.say(m.Release("every task was decided upon"))
         if node.facts().state == "active":

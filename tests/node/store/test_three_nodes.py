@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -145,6 +145,7 @@ class ThreeNodes(RuleBasedStateMachine):
         self.fleet.settle_all()
 
 
+EXAMPLES, PHASES = 120, tuple(Phase)
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
@@ -153,8 +154,8 @@ def test_nothing_is_doubled_and_nothing_is_lost() -> None:
     run_state_machine_as_test(
         ThreeNodes,
         settings=settings(
-            max_examples=120, stateful_step_count=40, deadline=None, derandomize=True,
-            database=None, suppress_health_check=QUIET,
+            max_examples=EXAMPLES, stateful_step_count=40, deadline=None, derandomize=True,
+            database=None, suppress_health_check=QUIET, phases=PHASES,
         ),
     )  # fmt: skip
 

@@ -54,7 +54,12 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "commit": [ADD, ESCROW, {"do": "commit", "moves": [GIVEN]}],
     "commit-unknown": [{"do": "commit", "moves": [GIVEN]}],
     "abort": [ADD, ESCROW, {"do": "abort", "moves": [GIVEN]}],
-    "settled": [ADD, ESCROW, {"do": "abort", "moves": [GIVEN]}, {"do": "settled", "moves": [GIVEN]}],
+    "settled": [
+        ADD,
+        ESCROW,
+        {"do": "abort", "moves": [GIVEN]},
+        {"do": "settled", "moves": [GIVEN]},
+    ],
     "activate": [HOLD, {"do": "activate", "moves": [TAKEN]}],
     "drop": [HOLD, {"do": "drop", "moves": [TAKEN]}],
     "bar": [{"do": "bar", "uids": [{"uid": uid(1), "epoch": 1048577}], "fenced": []}],

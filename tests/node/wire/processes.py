@@ -16,8 +16,10 @@ ROOT = Path(__file__).parents[3]
 PATIENCE_S = 20.0
 SERVE = (
     "import sys; from pathlib import Path; from agent_node.home import Home;"
-    "from agent_node.serve import serve_stdio; sys.exit(serve_stdio(Home(Path(sys.argv[1]))))"
+    "from agent_node import serve; {before}; sys.exit(serve.serve_stdio(Home(Path(sys.argv[1]))))"
 )
+RELAYED = "serve._can_be_waited_for = lambda descriptor: False"
+IMPATIENT = "serve.PATIENCE_S = 0.05"
 
 
 class TooSlow(AssertionError):
@@ -25,7 +27,7 @@ class TooSlow(AssertionError):
 
 
 class Program:
-    """A process with pipes on stdin and stdout, read line by line and never for longer than allowed."""
+    """A process with pipes on stdin and stdout, read line by line, never waited for too long."""
 
     def __init__(self, *argv: str, **more: Any) -> None:
         given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
@@ -39,7 +41,7 @@ class Program:
         self.process.stdin.write(data)
 
     def say(self, **request: Any) -> None:
-        self.write(json.dumps(request).encode() + b"\n")
+        self.write(json.dumps(request, ensure_ascii=False).encode() + b"\n")
 
     def line(self) -> bytes:
         """The next line of its stdout; empty at its end."""
@@ -112,7 +114,8 @@ def a_daemon(place: Path) -> Iterator[Program]:
 
 
 @contextmanager
-def a_serve(place: Path, **more: Any) -> Iterator[Program]:
-    """`agent-node serve --stdio` for this home."""
-    with a_program("-c", SERVE, str(place), **more) as serve:
+def a_serve(place: Path, *, before: str = "pass", **more: Any) -> Iterator[Program]:
+    """`agent-node serve --stdio` for this home, changed by what runs `before`."""
+    code = SERVE.format(before=before)
+    with a_program("-c", code, str(place), **more) as serve:
         yield serve

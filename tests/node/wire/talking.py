@@ -48,7 +48,8 @@ def a_home(place: Path, name: str = "iris") -> Home:
     (place / "tasks").mkdir(mode=0o700)
     home = Home(place)
     home.config.write_text(
-        f'name = "{name}"\n[[agent]]\nname = "{name}"\nrun = ["true"]\nslots = 2\nskills = ["web"]\n',
+        f'name = "{name}"\n\n[[agent]]\nname = "{name}"\n'
+        'run = ["true"]\nslots = 2\nskills = ["web"]\n',
         encoding="utf-8",
     )
     return home
@@ -78,7 +79,9 @@ class Talk:
 
     def reply(self, do: str, *, session: Session | None = None, **fields: Any) -> dict[str, Any]:
         """The whole reply, error or not."""
-        reply: dict[str, Any] = json.loads(self.line({"id": 7, "do": do, **fields}, session=session))
+        reply: dict[str, Any] = json.loads(
+            self.line({"id": 7, "do": do, **fields}, session=session)
+        )
         assert reply["id"] == 7
         return reply
 

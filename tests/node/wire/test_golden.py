@@ -17,7 +17,9 @@ from tests.node.wire.talking import Talk
 SENTENCES = {"text", "message", "reason", "version"}
 LOCAL = {"heartbeat", "progress", "spawn"}  # said by a program on this machine, never by a hub
 FILES = [
-    path for version in range(OLDEST_WIRE, WIRE + 1) for path in (FOLDER / f"v{version}").glob("*.json")
+    path
+    for version in range(OLDEST_WIRE, WIRE + 1)
+    for path in (FOLDER / f"v{version}").glob("*.json")
 ]
 
 

@@ -30,7 +30,11 @@ def rules(result: dict[str, Any]) -> list[str | None]:
 
 
 def test_one_bad_task_does_not_stop_the_others_and_stands_in_its_place(iris: Talk) -> None:
-    tasks = [{"uid": uid(1), "subject": "a"}, {"subject": "x" * 501}, {"uid": uid(2), "subject": "b"}]
+    tasks = [
+        {"uid": uid(1), "subject": "a"},
+        {"subject": "x" * 501},
+        {"uid": uid(2), "subject": "b"},
+    ]
     result = iris.ask("add", tasks=tasks)
     assert outcomes(result) == ["added", "refused", "added"]
     assert rules(result) == [None, "bad_task", None]
@@ -182,7 +186,9 @@ def test_cancelling_what_runs_stops_its_program(iris: Talk) -> None:
     assert iris.host.told[-1] == ("stop", uid(1), got.n, "enough")
 
 
-def test_pause_and_drain_say_the_new_state_and_drain_is_carried_on_by_the_daemon(iris: Talk) -> None:
+def test_pause_and_drain_say_the_new_state_and_drain_is_carried_on_by_the_daemon(
+    iris: Talk,
+) -> None:
     assert iris.ask("pause", reason="rest") == {"state": "paused", "reason": "rest"}
     assert iris.ask("resume", dry_run=True)["state"] == "active"
     assert iris.ask("status")["state"] == "paused"
@@ -381,5 +387,7 @@ def test_who_gave_an_order_stands_in_its_event(iris: Talk) -> None:
     iris.ask("hello", session=iris.hub, term=1, **HELLO)
     iris.ask("pause", session=iris.hub)
     iris.ask("resume", by="human:ada")
-    by = [event["by"] for event in iris.ask("events")["events"] if event["event"] == "state_changed"]
+    by = [
+        event["by"] for event in iris.ask("events")["events"] if event["event"] == "state_changed"
+    ]
     assert by == ["fleet:arc", "human:ada"]

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import resource
+import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent_node.home import Home, HomeLock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
-from tests.node.wire.processes import Program, a_daemon, a_serve
+from tests.node.wire.processes import IMPATIENT, RELAYED, Program, a_daemon, a_serve, read_some
 from tests.node.wire.talking import a_home, a_move, a_settle, offers_of
 
 HELLO = {"fleet": "arc0", "hub": "arc", "term": 3, "wire": [1, 1]}
+WAYS = ["alone", "handed over", "relayed"]
 
 
 @pytest.fixture
@@ -28,35 +27,253 @@ def home(tmp_path: Path) -> Home:
     return a_home(tmp_path / "iris")
 
 
-@pytest.fixture(params=["alone", "handed over", "relayed"])
-def serve(request: pytest.FixtureRequest, home: Home, monkeypatch: Any) -> Iterator[Program]:
+@pytest.fixture(params=WAYS)
+def serve(request: pytest.FixtureRequest, home: Home) -> Iterator[Program]:
     """A serve that answers by itself, one that gave its pipes away, and one that relays."""
     with ExitStack() as stack:
         if request.param != "alone":
             stack.enter_context(a_daemon(home.root))
-        more = {}
-        if request.param == "relayed":
-            # Nothing but a pipe or a socket is handed over: stdin and stdout are a terminal here.
-            more = stack.enter_context(Terminal()).as_streams()
-        program = stack.enter_context(a_serve(home.root, **more))
-        if request.param == "relayed":
-            program = Through(program, more["stdin"])
-        yield program
+        yield stack.enter_context(
+            a_serve(home.root, before=RELAYED if request.param == "relayed" else "pass")
+        )
 
 
-class Terminal:
-    """A pseudo terminal that passes bytes as they are."""
+def test_a_talk_begins_with_the_greeting_and_ends_with_stdin(serve: Program) -> None:
+    greeting = serve.hear()
+    assert (greeting["node"], greeting["wire"]) == ("iris", 1)
+    assert (
+        serve.ask("add", tasks=[{"uid": uid(1), "subject": "a"}])["results"][0]["outcome"]
+        == "added"
+    )
+    assert serve.ask("show", uid=uid(1))["task"]["subject"] == "a"
+    serve.no_more()
+    assert serve.ended() == 0
+    assert serve.line() == b""
+    assert serve.complaint() == ""
 
-    def __enter__(self) -> Terminal:
-        import tty
 
-        self.ours, self.theirs = os.openpty()
-        tty.setraw(self.theirs)
-        return self
+def test_requests_that_overlap_are_all_answered_under_their_ids(serve: Program) -> None:
+    serve.hear()
+    lines = [json.dumps({"id": n, "do": "doubts"}).encode() + b"\n" for n in range(200)]
+    serve.write(b"".join(lines))
+    assert [serve.hear()["id"] for _ in range(200)] == list(range(200))
 
-    def as_streams(self) -> dict[str, Any]:
-        return {"stdin": self.theirs, "stdout": self.theirs, "ours": self.ours}
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self.ours)
-        os.close(self.theirs)
+def test_what_was_asked_before_stdin_ended_is_answered(serve: Program) -> None:
+    serve.write(b"".join(b'{"id":%d,"do":"doubts"}\n' % n for n in range(50)))
+    serve.no_more()
+    serve.hear()
+    assert [serve.hear()["id"] for _ in range(50)] == list(range(50))
+    assert serve.ended() == 0
+
+
+def test_a_line_that_is_no_request_is_answered_and_ends_the_talk(serve: Program) -> None:
+    serve.hear()
+    serve.write(b"hello\n" + b'{"id":1,"do":"doubts"}\n')
+    assert serve.hear()["error"]["code"] == "bad_input"
+    assert serve.line() == b""
+    assert serve.ended() == 1
+
+
+def test_an_endless_line_is_answered_in_flat_memory_and_ends_the_talk(serve: Program) -> None:
+    serve.hear()
+    sent = 0
+    try:
+        while sent < 3 * LINE_MAX:
+            serve.write(b"x" * 65_536)
+            sent += 65_536
+    except BrokenPipeError:
+        pass  # it has hung up on us, as it should
+    assert serve.hear()["error"]["code"] == "bad_input"
+    assert sent >= LINE_MAX
+    assert serve.ended() == 1
+
+
+def test_large_requests_and_replies_come_through_whole(serve: Program) -> None:
+    serve.hear()
+    body = "é" * 120_000
+    tasks = [{"uid": uid(n), "subject": "a", "body": body} for n in range(1, 21)]
+    assert len(serve.ask("add", tasks=tasks)["results"]) == 20
+    moves = [a_move(n) for n in range(1, 21)]
+    results = serve.ask("escrow", to="loom", why="stolen", moves=moves)["results"]
+    assert [one["task"]["body"] == body for one in results] == [True] * 20
+
+
+def test_the_term_of_a_hello_binds_the_whole_talk(serve: Program, home: Home) -> None:
+    serve.hear()
+    assert serve.ask("hello", **HELLO)["term"] == 3
+    with a_serve(home.root) as other:
+        other.hear()
+        other.say(id=1, do="pause")
+        assert other.hear()["error"]["code"] == "old_term"
+        assert other.ask("hello", **{**HELLO, "term": 4})["term"] == 4
+    serve.say(id=2, do="pause")
+    assert serve.hear()["error"]["code"] == "old_term"
+
+
+def test_two_nodes_exchange_a_task_over_pipes(tmp_path: Path) -> None:
+    iris, loom = a_home(tmp_path / "iris"), a_home(tmp_path / "loom", "loom")
+    with a_daemon(iris.root), a_daemon(loom.root), a_serve(iris.root) as a, a_serve(loom.root) as b:
+        a.hear(), b.hear()
+        a.ask("add", tasks=[{"uid": uid(1), "subject": "a"}])
+        taken = a.ask("escrow", to="loom", why="stolen", moves=[a_move(1)])
+        assert b.ask("hold", why="stolen", moves=offers_of(taken), **{"from": "iris"})
+        assert a.ask("commit", moves=[a_settle(1, "loom")])["results"][0]["outcome"] == "committed"
+        assert (
+            b.ask("activate", moves=[a_settle(1, "iris")])["results"][0]["outcome"] == "activated"
+        )
+        assert b.ask("status")["pending_count"] == 1
+        assert a.ask("status")["counts"] == {}
+
+
+def test_a_daemon_that_starts_takes_over_in_the_middle_of_a_talk(home: Home) -> None:
+    """Guard: the term in the opening line. Without it the hub would be a stranger; seen."""
+    with a_serve(home.root) as serve:
+        serve.hear()
+        assert serve.ask("hello", **HELLO)["term"] == 3
+        assert serve.ask("status")["dispatcher"] == "stopped"
+        with a_daemon(home.root):
+            assert serve.ask("status")["dispatcher"] == "running"
+            assert serve.ask("pause", reason="rest")["state"] == "paused"
+            serve.no_more()
+            assert serve.ended() == 0
+
+
+@pytest.mark.parametrize("before", ["pass", RELAYED])
+def test_when_the_daemon_is_killed_the_hub_is_told_to_ask_again(home: Home, before: str) -> None:
+    with a_daemon(home.root) as daemon, a_serve(home.root, before=before) as serve:
+        serve.hear()
+        serve.ask("doubts")
+        daemon.kill()
+        assert serve.ended() == 1
+        assert "ask again" in serve.complaint()
+
+
+@pytest.mark.parametrize("before", ["pass", RELAYED])
+def test_a_request_that_was_never_answered_is_no_success(home: Home, before: str) -> None:
+    with a_daemon(home.root) as daemon, a_serve(home.root, before=before) as serve:
+        serve.hear()
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        serve.say(id=1, do="doubts")
+        serve.no_more()
+        daemon.kill()
+        assert serve.ended() == 1
+        assert "ask again" in serve.complaint()
+
+
+def test_a_serve_that_is_killed_leaves_the_daemon_and_others_in_peace(home: Home) -> None:
+    with a_daemon(home.root), a_serve(home.root) as one, a_serve(home.root) as other:
+        one.hear(), other.hear()
+        one.kill()
+        assert other.ask("doubts") == {"doubts": []}
+
+
+def test_a_hub_that_stops_reading_holds_up_nobody_else(home: Home) -> None:
+    with a_daemon(home.root), a_serve(home.root) as deaf, a_serve(home.root) as other:
+        other.hear()
+        big = {"uid": uid(1), "subject": "a", "body": "x" * 250_000}
+        other.ask("add", tasks=[big])
+        os.set_blocking(deaf.process.stdin.fileno(), False)
+        show = json.dumps({"id": 1, "do": "show", "uid": uid(1)}).encode() + b"\n"
+        for _ in range(100):
+            deaf.write(show)
+        for _ in range(20):
+            assert other.ask("doubts") == {"doubts": []}
+
+
+def test_a_lock_that_is_held_without_a_socket_is_answered_as_starting(home: Home) -> None:
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    with lock, a_serve(home.root, before=IMPATIENT) as serve:
+        assert serve.hear()["error"]["code"] == "starting"
+        assert serve.ended() == 1
+
+
+def test_a_lock_that_is_held_in_the_middle_of_a_talk_ends_one_request_only(home: Home) -> None:
+    with a_serve(home.root, before=IMPATIENT) as serve:
+        serve.hear()
+        lock = HomeLock.try_take(home)
+        assert lock is not None
+        with lock:
+            serve.say(id=8, do="doubts")
+            reply = serve.hear()
+            assert (reply["id"], reply["error"]["code"]) == (8, "starting")
+        assert serve.ask("doubts") == {"doubts": []}
+
+
+def test_without_a_daemon_the_lock_is_free_between_requests_and_the_report_is_true(
+    home: Home,
+) -> None:
+    with a_serve(home.root) as serve:
+        serve.hear()
+        serve.ask("add", tasks=[{"uid": uid(1), "subject": "a"}])
+        lock = HomeLock.try_take(home)
+        assert lock is not None
+        lock.release()
+        report = json.loads(home.status.read_text(encoding="utf-8"))
+        assert (report["dispatcher"], report["idle"], report["pending_count"]) == (
+            "stopped",
+            False,
+            1,
+        )
+        assert home.database.exists()
+
+
+def test_a_home_that_cannot_be_opened_is_one_error_line(tmp_path: Path) -> None:
+    home = a_home(tmp_path / "iris")
+    home.database.write_bytes(b"this is no database" * 100)
+    with a_serve(home.root) as serve:
+        assert serve.hear()["error"]["code"] == "store_corrupt"
+        assert serve.ended() == 1
+        assert "Traceback" not in serve.complaint()
+
+
+def test_a_reader_that_leaves_is_no_fault(home: Home) -> None:
+    ours, theirs = os.pipe()
+    with a_serve(home.root, stdout=theirs) as serve:
+        os.close(theirs)
+        assert b"agent-node" in read_some(ours)
+        os.close(ours)
+        serve.say(id=1, do="doubts")
+        assert serve.ended() == 141
+        assert serve.complaint() == ""
+
+
+def test_stdin_and_stdout_may_be_one_socket(home: Home) -> None:
+    """As sshd gives them to its command."""
+    ours, theirs = socket.socketpair()
+    with ours, a_daemon(home.root), a_serve(home.root, stdin=theirs, stdout=theirs) as serve:
+        theirs.close()
+        ours.settimeout(20)
+        with ours.makefile("rb") as lines:
+            assert json.loads(lines.readline())["node"] == "iris"
+            ours.sendall(b'{"id":4,"do":"doubts"}\n')
+            assert json.loads(lines.readline())["id"] == 4
+            ours.shutdown(socket.SHUT_WR)
+            assert lines.readline() == b""
+        assert serve.ended() == 0
+
+
+def test_requests_may_come_from_a_file(home: Home, tmp_path: Path) -> None:
+    """A file cannot be waited for by the daemon, so it is relayed."""
+    asked = tmp_path / "asked"
+    asked.write_bytes(b'{"id":1,"do":"doubts"}\n' * 3)
+    with a_daemon(home.root), asked.open("rb") as file, a_serve(home.root, stdin=file) as serve:
+        serve.hear()
+        assert [serve.hear()["id"] for _ in range(3)] == [1, 1, 1]
+        assert serve.ended() == 0
+
+
+def test_the_pipes_are_given_back_as_they_were(home: Home) -> None:
+    """Guard: the `finally` of the hand-over. O_NONBLOCK would stay on the caller's own pipe."""
+    ours, theirs = os.pipe()
+    try:
+        with a_daemon(home.root), a_serve(home.root, stdout=theirs) as serve:
+            assert b"agent-node" in read_some(ours)
+            assert not os.get_blocking(theirs)
+            serve.no_more()
+            assert serve.ended() == 0
+        assert os.get_blocking(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -73,7 +73,9 @@ def test_a_node_whose_dispatcher_is_stopped_is_never_idle() -> None:
 
 
 @pytest.mark.parametrize(("age_s", "idle"), [(0.0, False), (599.999, False), (600.0, True)])
-def test_a_copy_held_for_ten_minutes_no_longer_blocks_and_needs_you(age_s: float, idle: bool) -> None:
+def test_a_copy_held_for_ten_minutes_no_longer_blocks_and_needs_you(
+    age_s: float, idle: bool
+) -> None:
     said = report(held(age_s), counts={"HELD": 1})
     assert said["idle"] is idle
     assert bool(said["needs_you"]) is idle

@@ -1,0 +1,79 @@
+"""Measures what a node costs while it has nothing to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .machine import load
+from .measuring import Place, Row
+from .nodes import Node, report_of
+
+MINUTE_S = 60.0
+SETTLE_S = 3.0
+
+
+def tree_of(root: int) -> list[int]:
+    """This process and all its descendants: the daemon, its zygotes, their spare shims."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            children.setdefault(parent_of(int(entry.name)), []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def parent_of(pid: int) -> int:
+    """0 for a process that is gone by now."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def pss_kb(pid: int) -> int:
+    """Its memory, each shared page divided among those who share it."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    raise LookupError(f"{pid}: no Pss")
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds on a core so far, user and system, in nanoseconds and not in ticks."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((one / "schedstat").read_text().split()[0]) for one in threads) / 1e9
+
+
+def idle_rows(place: Place) -> Iterator[Row]:
+    """Memory and CPU of one idle node, a minute long; half of it when it has to be quick."""
+    window_s = place.size(30 if place.quick else 60, 1)
+    node = Node(place, "iris", ["/bin/true"], slots=2)
+    with node.running() as daemon:
+        while not report_of(node.home).get("idle"):
+            time.sleep(0.1)
+        time.sleep(0.0 if place.tiny else SETTLE_S)
+        tree = tree_of(daemon)
+        before, began = {pid: cpu_s(pid) for pid in tree}, time.monotonic()
+        time.sleep(window_s)
+        took = time.monotonic() - began
+        if sorted(tree_of(daemon)) != sorted(tree):
+            raise RuntimeError("the processes of an idle node changed while it was measured")
+        spent_ms = {pid: 1000 * (cpu_s(pid) - before[pid]) * MINUTE_S / took for pid in tree}
+        memory = {pid: pss_kb(pid) / 1024 for pid in tree}
+    total_ms, total_mb = sum(spent_ms.values()), sum(memory.values())
+    rest = len(tree) - 2
+    yield Row(
+        "idle-cpu", f"CPU of an idle daemon, its zygote and {rest} spare shims, a minute",
+        total_ms, None, "ms/min", total_ms, 50.0, load=load(),
+        more={"window, s": took, "daemon, ms/min": spent_ms[daemon]},
+    )  # fmt: skip
+    yield Row(
+        "idle-memory", "sum of Pss of the same processes",
+        total_mb, None, "MB", total_mb, 40.0, load=load(),
+        more={"daemon, MB": memory[daemon], "processes": float(len(tree))},
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Judges a fleet from outside: what its programs wrote, and what sqlite-utils reads of its queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.node.daemon.living import rows_of
+
+
+class Line(NamedTuple):
+    """One line of the ledger, as program.py wrote it."""
+
+    word: str
+    uid: str
+    n: int
+    home: str
+    pid: int
+    start_ticks: int
+    boottime: float
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What must not be; each is empty, or names the tasks."""
+
+    overlapped: tuple[str, ...]
+    """Started while an earlier start of the same task, or anything it had started, still lived."""
+    two_places: tuple[str, ...]
+    """One attempt started twice, or started again although nothing proves the earlier one dead."""
+    lost: tuple[str, ...]
+    """Its addition was acknowledged, and it did not end as COMPLETED in exactly one home."""
+    accepted_twice: tuple[str, ...]
+    """More than one result of it was accepted."""
+    invented: tuple[str, ...]
+    """It is COMPLETED, and its program never came to its end."""
+
+    @property
+    def clean(self) -> bool:
+        return not any(vars(self).values())
+
+
+def read_ledger(path: Path) -> list[Line]:
+    """Every line, in the order in which they were written."""
+    if not path.exists():
+        return []
+    lines = []
+    for text in path.read_text(encoding="ascii").splitlines():
+        word, uid, n, home, pid, ticks, boottime = text.split()
+        lines.append(Line(word, uid, int(n), home, int(pid), int(ticks), float(boottime)))
+    return lines
+
+
+def judge(ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str]) -> Findings:
+    """`databases` by the name of the home; `acked`: the uids whose addition was answered."""
+    tasks = {home: rows_of(path, "task") for home, path in databases.items()}
+    attempts = {home: rows_of(path, "attempt") for home, path in databases.items()}
+    completed = Counter(
+        str(row["uid"]) for rows in tasks.values() for row in rows if row["state"] == "COMPLETED"
+    )
+    accepted = Counter(
+        str(row["uid"]) for rows in attempts.values() for row in rows if row["outcome"] == "completed"
+    )
+    closed = {
+        (str(row["uid"]), int(row["n"]))
+        for rows in attempts.values() for row in rows if row["outcome"] is not None
+    }  # fmt: skip
+    starts = Counter((line.uid, line.n) for line in ledger if line.word == "start")
+    ended = {line.uid for line in ledger if line.word == "end"}
+    return Findings(
+        overlapped=tuple(f"{one.uid}/{one.n} {one.home}" for one in ledger if one.word == "overlap"),
+        two_places=tuple(
+            f"{uid}/{n}" for (uid, n), count in starts.items()
+            if count > 1 or (uid, n) not in closed
+        ),
+        lost=tuple(uid for uid in acked if completed[uid] != 1),
+        accepted_twice=tuple(uid for uid in accepted if max(accepted[uid], completed[uid]) > 1),
+        invented=tuple(uid for uid in completed if uid not in ended),
+    )  # fmt: skip

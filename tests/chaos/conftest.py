@@ -1,0 +1,29 @@
+"""Gives the kill harness a fleet, and proves that nothing of it is left running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.fleet import Fleet
+
+MakeFleet = Callable[..., Fleet]
+
+
+@pytest.fixture
+def make_fleet(tmp_path: Path) -> Iterator[MakeFleet]:
+    """Builds fleets of two homes; afterwards no process carries a home of theirs."""
+    fleets: list[Fleet] = []
+
+    def make(seed: str, **options: str) -> Fleet:
+        place = tmp_path / f"fleet-{len(fleets)}"
+        place.mkdir()
+        fleets.append(Fleet(place, seed, **options))
+        return fleets[-1]
+
+    yield make
+    for fleet in fleets:
+        fleet.clean_up()
+    assert [pid for fleet in fleets for pid in fleet._processes()] == []

@@ -1,0 +1,230 @@
+"""Runs two homes under kill -9: daemons, hub double and tasks, then heals them and has them judged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from tests.chaos.checker import Findings, judge, read_ledger
+from tests.chaos.hub import ROOT, HubDouble, LinkDown, Side, new_ulid
+from tests.node.daemon.living import Daemon, Node, children_of, end_all, is_ready, until
+
+PROGRAM = Path(__file__).with_name("program.py")
+HEAL_S = 90.0
+NAMES = ("iris", "loom")
+
+
+class Fleet:
+    """Two nodes, a hub double that remembers nothing, and a ledger that the tasks write."""
+
+    def __init__(self, place: Path, seed: str, journal: str = "wal") -> None:
+        self.dice = Random(seed)
+        self.place, self.seed = place, seed
+        agent = [sys.executable, "-I", "-S", str(PROGRAM), str(place)]
+        self.nodes = {name: self._node(name, agent, journal) for name in NAMES}
+        self.daemons: dict[str, Daemon] = {}
+        self.acked: list[str] = []
+        self._unsure: list[str] = []
+        self.hub: subprocess.Popen[bytes] | None = None
+        self.log = place / "hub.log"
+        self.log.touch()
+        self.done: list[str] = []  # what was done to it, for whoever reads a failure
+
+    def _node(self, name: str, agent: list[str], journal: str) -> Node:
+        run = ", ".join(f'"{word}"' for word in agent)
+        table = f'[[agent]]\nname = "{name}"\nrun = [{run}]\nslots = 2\nskills = []\n'
+        return Node(self.place / name, name, agents=table, journal=journal, stop_grace_s=5)
+
+    # --- what lives in it -----------------------------------------------------------------------
+
+    def start(self, name: str, failpoint: str = "") -> Daemon:
+        """A daemon for this home; one that meets the lock of a `serve` tries again."""
+        self.done.append(f"start {name} {failpoint}")
+        daemon = self.daemons[name] = self.nodes[name].start(failpoint=failpoint, ready=False)
+        return daemon
+
+    def start_surely(self, name: str) -> None:
+        """A daemon that answers."""
+        end = time.monotonic() + HEAL_S
+        while True:
+            daemon = self.start(name)
+            with suppress(AssertionError):
+                daemon.hear("node_started")
+                return
+            assert time.monotonic() < end, f"{name} does not start: {daemon.said}"
+            assert "already_running" in daemon.said, daemon.said
+
+    def kill(self, name: str) -> None:
+        """-9 to the daemon, if there is one."""
+        daemon = self.daemons.pop(name, None)
+        if daemon is not None:
+            self.done.append(f"kill {name}")
+            with suppress(ProcessLookupError):
+                daemon.signal(signal.SIGKILL)
+            daemon.ended()
+
+    def tend(self, name: str) -> None:
+        """Now and then somebody starts the daemon again that has ended."""
+        daemon = self.daemons.get(name)
+        if daemon is not None and daemon.process.poll() is not None:
+            del self.daemons[name]
+        if name not in self.daemons and self.dice.random() < 0.5:
+            self.start(name)
+
+    def start_hub(self, failpoint: str = "") -> None:
+        """A hub double that knows nothing, in place of an earlier one."""
+        self.kill_hub()
+        env = self.nodes["iris"].env | ({"ARC_FAILPOINT": failpoint} if failpoint else {})
+        homes = [str(node.home) for node in self.nodes.values()]
+        words = [self.dice.randbytes(4).hex(), str(self.log), *homes]
+        self.hub = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.hub", *words], cwd=ROOT,
+            env=env | {"AGENT_NODE_HOME": str(self.place)}, start_new_session=True,
+        )  # fmt: skip
+
+    def kill_hub(self) -> None:
+        """-9 to the hub double; its `serve` processes lose their pipes."""
+        if self.hub is not None:
+            self.done.append("kill hub")
+            self.hub.kill()
+            self.hub.wait()
+            self.hub = None
+
+    def kill_serve(self) -> None:
+        """-9 to one of the `serve` processes of the hub double."""
+        if self.hub is not None and (serves := children_of(self.hub.pid)):
+            self._kill_pid(self.dice.choice(serves), "serve")
+
+    def kill_zygote(self, name: str) -> None:
+        """-9 to the zygote of this daemon."""
+        daemon = self.daemons.get(name)
+        if daemon is not None and (children := children_of(daemon.pid)):
+            self._kill_pid(children[0], f"zygote of {name}")
+
+    def kill_shim(self, name: str) -> None:
+        """-9 to a shim of this home."""
+        shims = [pid for pid in self.nodes[name].processes()
+                 if b"agent_node.zygote" in _command(pid)]  # fmt: skip
+        if shims:
+            self._kill_pid(self.dice.choice(shims), f"shim of {name}")
+
+    def _kill_pid(self, pid: int, what: str) -> None:
+        self.done.append(f"kill {what}")
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def wake_stopped(self) -> int:
+        """CONT to everything of ours that a failpoint stopped; how many there were."""
+        stopped = [pid for node in self.nodes.values() for pid in node.processes() if _is_stopped(pid)]
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        return len(stopped)
+
+    # --- work -----------------------------------------------------------------------------------
+
+    def add(self, count: int) -> None:
+        """New tasks, to either home; an addition without an answer is repeated later."""
+        name = self.dice.choice(NAMES)
+        uids = [new_ulid(self.dice) for _ in range(count)]
+        self._unsure += [f"{name} {uid}" for uid in uids]
+        self.repeat_additions(name)
+
+    def repeat_additions(self, name: str) -> None:
+        """Add what was never acknowledged: the same uid is only ever added once."""
+        mine = [one for one in self._unsure if one.startswith(f"{name} ")]
+        tasks = [{"uid": one.split()[1], "subject": "write it down"} for one in mine]
+        if not tasks:
+            return
+        with suppress(LinkDown):
+            side = Side(self.nodes[name].home, self.nodes[name].env)
+            try:
+                side.ask("hello", fleet="chaos", hub="double", term=1, wire=[1, 1])
+                results = side.ask("add", tasks=tasks)["results"]
+            finally:
+                side.close()
+            assert {one["outcome"] for one in results} <= {"added", "exists"}, results
+            self.acked += [one["uid"] for one in results]
+            self._unsure = [one for one in self._unsure if one not in mine]
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Nothing is killed any more: everything ends, or it is a finding."""
+        self.kill_hub()
+        self.wake_stopped()
+        for name, node in self.nodes.items():
+            self.kill(name)
+            assert node.home.exists()
+            self.start_surely(name)
+        hub = HubDouble([node.home for node in self.nodes.values()], self.nodes["iris"].env, self.dice)
+        try:
+            end = time.monotonic() + HEAL_S
+            while not self._is_over(hub) and time.monotonic() < end:
+                for name in NAMES:
+                    self.repeat_additions(name)
+                    self._decide(name)
+        finally:
+            hub.close()
+        assert hub.stranded == []
+        assert self._unsure == []
+
+    def _is_over(self, hub: HubDouble) -> bool:
+        hub.open()
+        if hub.settle():
+            return False
+        counts = [side.ask("status")["counts"] for side in hub._sides.values()]
+        if all(set(one) <= {"COMPLETED"} for one in counts) and not self._unsure:
+            return True
+        for daemon in self.daemons.values():
+            is_ready(daemon.process.stderr.fileno(), 0.02)  # type: ignore[union-attr]
+            daemon.drain()
+        return False
+
+    def _decide(self, name: str) -> None:
+        """A person's word on what was interrupted too often: it shall run, no other copy lives."""
+        with self.nodes[name].one_talk() as talk:
+            parked = talk.ask("list", states=["PARKED"])["tasks"]
+            if parked:
+                uids = [task["uid"] for task in parked]
+                talk.ask("resolve", uids=uids, alone=True, reason="a test", **{"as": "ready"})
+                self.done.append(f"resolved {len(uids)} parked at {name}")
+
+    def end(self) -> Findings:
+        """Stop the healed fleet in order, see that nothing is left of it, and have it judged."""
+        for name in NAMES:
+            code = self.daemons[name].stop()
+            assert code == 0, self.daemons[name].said
+        left = until(lambda: not self._processes() or None, "the end of every process")
+        assert left
+        databases = {name: node.home / "queue.db" for name, node in self.nodes.items()}
+        assert b"stranded" not in self.log.read_bytes(), self.log.read_text()
+        return judge(read_ledger(self.place / "ledger"), databases, self.acked)
+
+    def _processes(self) -> list[int]:
+        return [pid for node in self.nodes.values() for pid in node.processes()]
+
+    def clean_up(self) -> None:
+        """End whatever is left, by pid, however the test went."""
+        self.kill_hub()
+        for node in self.nodes.values():
+            node.clean_up()
+        end_all(self._processes)
+
+
+def _command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def _is_stopped(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False

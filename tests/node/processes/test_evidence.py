@@ -1,0 +1,141 @@
+"""Claims about what counts as proof that an attempt is dead."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from pathlib import Path
+
+from agent_node import evidence, processes
+from agent_node.attempts import AttemptFolder, create_folder
+from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
+from agent_node.job import SHIM_JSON
+from agent_node.processes import Search, identify, read_boot_id
+from agent_node.ulid import fresh_ulid
+from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
+
+NOBODY = "token-that-nobody-carries"
+
+
+def a_folder(tmp_path: Path) -> AttemptFolder:
+    return create_folder(str(tmp_path), fresh_ulid(), 1)
+
+
+def sign_in(folder: AttemptFolder, *, boot_id: str, pid: int = 1, ticks: int = 1) -> None:
+    entry = {"pid": pid, "start_ticks": ticks, "boot_id": boot_id, "token": NOBODY, "cgroup": None}
+    folder.add(SHIM_JSON, json.dumps(entry).encode())
+
+
+def test_an_attempt_without_anything_is_dead(tmp_path: Path):
+    assert isinstance(judge_attempt(a_folder(tmp_path), NOBODY), Dead)
+
+
+def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path):
+    folder = a_folder(tmp_path)
+    lock = folder.take_shim_lock()
+
+    assert judge_attempt(folder, NOBODY) == Alive(None)
+    os.close(lock)
+    assert isinstance(judge_attempt(folder, NOBODY), Dead)
+
+
+def test_a_tree_lock_held_by_somebody_unseen_proves_nothing(tmp_path: Path, monkeypatch):
+    folder = a_folder(tmp_path)
+    folder.add("tree.lock", b"")
+    monkeypatch.setattr(evidence, "holders_of", lambda path: Search(frozenset(), frozenset()))
+    holder = os.open(folder.tree_lock, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    try:
+        assert isinstance(judge_attempt(folder, NOBODY), Unprovable)
+    finally:
+        os.close(holder)
+
+
+def test_a_process_of_ours_that_cannot_be_read_proves_nothing(tmp_path: Path, monkeypatch):
+    """Run once with the unreadable ones ignored: the attempt was then called dead."""
+    folder = a_folder(tmp_path)
+    folder.add("tree.lock", b"")
+    hidden = Search(frozenset(), frozenset({os.getpid()}))
+    monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
+
+    verdict = judge_attempt(folder, NOBODY)
+
+    assert isinstance(verdict, Unprovable)
+    assert str(os.getpid()) in verdict.why
+
+
+def test_who_was_born_before_the_shim_cannot_be_of_its_tree(tmp_path: Path, monkeypatch):
+    folder = a_folder(tmp_path)
+    folder.add("tree.lock", b"")
+    me = identify(os.getpid())
+    assert me is not None
+    sign_in(folder, boot_id=read_boot_id(), pid=me.pid, ticks=me.start_ticks + 1)
+    hidden = Search(frozenset(), frozenset({me.pid}))
+    monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
+
+    assert isinstance(judge_attempt(folder, NOBODY), Dead)
+
+
+def test_an_attempt_of_an_earlier_boot_is_dead(tmp_path: Path):
+    verdict = judge_attempt(a_folder(tmp_path), NOBODY, claimed_boot="another-boot")
+
+    assert isinstance(verdict, Dead)
+    assert "restarted" in verdict.why
+
+
+def test_a_forged_boot_in_the_folder_does_not_make_a_living_attempt_dead(daemon: FakeDaemon):
+    attempt = daemon.shell(f"echo up; sleep {a_mark()}")
+    wait_until(lambda: attempt.printed() == "up\n")
+    attempt.signal_shim(signal.SIGKILL)
+    daemon.end(attempt)
+    entry = json.loads(Path(attempt.folder.shim_json).read_text())
+    Path(attempt.folder.shim_json).write_text(json.dumps({**entry, "boot_id": "another-boot"}))
+
+    assert isinstance(attempt.judge(), Leftovers)
+    assert isinstance(daemon.clear_all(attempt), Dead)
+
+
+def test_the_program_of_a_killed_shim_is_found_by_its_lock(daemon: FakeDaemon):
+    mark = a_mark()
+    script = f"exec env -i $(command -v sh) -c 'echo up; $(command -v sleep) {mark}'"
+    attempt = daemon.shell(script, env={"PATH": os.environ["PATH"]})
+    wait_until(lambda: attempt.printed() == "up\n" and len(carrying(mark)) > 0)
+    attempt.signal_shim(signal.SIGKILL)
+
+    assert daemon.end(attempt) is None
+    left = attempt.judge()
+    assert isinstance(left, Leftovers)
+    assert {each.pid for each in left.processes} >= set(carrying(mark))
+    assert isinstance(daemon.clear_all(attempt), Dead)
+    assert carrying(mark) == []
+
+
+def test_the_program_of_a_killed_shim_is_found_by_its_token(daemon: FakeDaemon):
+    mark = a_mark()
+    attempt = daemon.shell(f"exec 3>&-; echo up; sleep {mark}")
+    wait_until(lambda: attempt.printed() == "up\n" and len(carrying(mark)) > 0)
+    attempt.signal_shim(signal.SIGKILL)
+    daemon.end(attempt)
+
+    assert isinstance(attempt.judge(), Leftovers)
+    assert isinstance(daemon.clear_all(attempt), Dead)
+    assert carrying(mark) == []
+
+
+def test_a_reused_pid_is_not_the_process_it_was():
+    me = identify(os.getpid())
+    assert me is not None
+
+    assert processes.is_alive(me)
+    assert not processes.is_alive(me._replace(start_ticks=me.start_ticks - 1))
+    assert processes.open_pidfd(me._replace(start_ticks=me.start_ticks - 1)) is None
+
+
+def test_a_zombie_is_not_alive():
+    pid = os.posix_spawnp("true", ["true"], os.environ)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+    assert identify(pid) is None
+    os.waitpid(pid, 0)

@@ -1,0 +1,229 @@
+"""The one door for local commands: the daemon, or the queue itself; refusals come as errors."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agent_node import door
+from agent_node.door import StrangeReply, ask
+from agent_node.errors import (
+    BadInput,
+    DoorTimeout,
+    HomeRefused,
+    NotRunning,
+    Refused,
+    Starting,
+    StoreCorrupt,
+)
+from agent_node.home import Home, HomeLock, listen
+from agent_node.strict import LINE_MAX
+from tests.builders import uid
+from tests.node.wire.processes import a_daemon
+from tests.node.wire.talking import a_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return a_home(tmp_path / "iris")
+
+
+@pytest.fixture(params=["daemon", "alone"])
+def any_home(request: pytest.FixtureRequest, home: Home) -> Iterator[Home]:
+    """A home with a daemon, and one without."""
+    if request.param == "alone":
+        yield home
+        return
+    with a_daemon(home.root):
+        yield home
+
+
+def test_a_request_is_answered_with_and_without_a_daemon(any_home: Home) -> None:
+    added = ask(any_home, {"do": "add", "tasks": [{"uid": uid(1), "subject": "a"}]})
+    assert added["results"] == [{"uid": uid(1), "outcome": "added"}]
+    running = ask(any_home, {"do": "status"})["dispatcher"]
+    assert running in {"running", "stopped"}
+
+
+def test_the_owner_is_bound_by_no_term(any_home: Home) -> None:
+    ask(any_home, {"do": "hello", "fleet": "arc0", "hub": "arc", "term": 9})
+    assert ask(any_home, {"do": "pause", "by": "human:ada"})["state"] == "paused"
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "exit_code"),
+    [
+        ({"do": "show", "uid": uid(1)}, "not_found", 5),
+        ({"do": "dance"}, "unknown_request", 1),
+        ({"do": "release", "uid": uid(1)}, "needs_alone", 7),
+        ({"do": "upgrade"}, "not_supported", 1),
+    ],
+)
+def test_a_refusal_comes_as_an_error_with_its_code_and_exit_code(
+    any_home: Home, request_: dict[str, object], code: str, exit_code: int
+) -> None:
+    with pytest.raises(Refused) as caught:
+        ask(any_home, request_)
+    assert (caught.value.code, caught.value.exit_code) == (code, exit_code)
+
+
+def test_a_bad_field_comes_back_by_its_name(any_home: Home) -> None:
+    with pytest.raises(BadInput, match=r"^uid: ") as caught:
+        ask(any_home, {"do": "show", "uid": "x"})
+    assert caught.value.field == "uid"
+
+
+def test_there_is_no_news_without_a_daemon(home: Home) -> None:
+    with pytest.raises(NotRunning):
+        ask(home, {"do": "subscribe"})
+
+
+def test_a_request_beyond_a_line_is_not_even_sent(home: Home) -> None:
+    with pytest.raises(BadInput, match="send it in parts"):
+        ask(home, {"do": "add", "tasks": [{"subject": "x" * LINE_MAX}]})
+
+
+def test_a_held_lock_without_a_socket_is_starting(home: Home) -> None:
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    with lock, pytest.raises(Starting, match="process"):
+        ask(home, {"do": "doubts"}, timeout_s=0.05)
+
+
+def test_the_lock_is_free_again_whatever_happened(home: Home) -> None:
+    home.database.write_bytes(b"this is no database" * 100)
+    with pytest.raises(StoreCorrupt):
+        ask(home, {"do": "doubts"})
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    lock.release()
+
+
+def test_a_home_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises((HomeRefused, FileNotFoundError)):
+        ask(Home(tmp_path / "nowhere"), {"do": "doubts"})
+
+
+@contextmanager
+def a_peer(home: Home, does: Callable[[socket.socket], None]) -> Iterator[None]:
+    """Somebody who listens at the home and does only this with whoever connects."""
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    with lock, listen(home, lock) as ear:
+
+        def serve_one() -> None:
+            connection, _ = ear.accept()
+            with connection:
+                does(connection)
+
+        thread = threading.Thread(target=serve_one)
+        thread.start()
+        yield
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_a_daemon_that_does_not_answer_is_given_up_in_time(home: Home) -> None:
+    def silent(connection: socket.socket) -> None:
+        while connection.recv(65_536):
+            pass
+
+    with a_peer(home, silent), pytest.raises(DoorTimeout, match="may have happened"):
+        ask(home, {"do": "doubts"}, timeout_s=0.2)
+
+
+def test_a_daemon_that_ends_before_it_answers_leaves_the_outcome_open(home: Home) -> None:
+    def leaves(connection: socket.socket) -> None:
+        connection.recv(65_536)
+
+    with a_peer(home, leaves), pytest.raises(DoorTimeout, match="daemon"):
+        ask(home, {"do": "doubts"})
+
+
+def test_a_daemon_that_drips_without_end_is_given_up_in_bounded_memory(home: Home) -> None:
+    def drips(connection: socket.socket) -> None:
+        try:
+            while True:
+                connection.sendall(b"x" * 1_000_000)
+        except OSError:
+            return
+
+    with a_peer(home, drips), pytest.raises(StrangeReply, match="bytes"):
+        ask(home, {"do": "doubts"}, timeout_s=20)
+
+
+def test_an_answer_that_is_no_answer_is_not_the_askers_fault(home: Home) -> None:
+    def greets(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(b"hello\n")
+
+    with a_peer(home, greets), pytest.raises(StrangeReply):
+        ask(home, {"do": "doubts"})
+
+
+def test_when_too_many_are_connected_the_next_is_told_so(home: Home) -> None:
+    with a_daemon(home.root):
+        crowd = [door_socket(home) for _ in range(64)]
+        try:
+            with pytest.raises(Starting, match="connected already"):
+                ask(home, {"do": "doubts"})
+        finally:
+            for one in crowd:
+                one.close()
+        assert ask_until_heard(home) == {"doubts": []}
+
+
+def door_socket(home: Home) -> socket.socket:
+    """One that is surely admitted: it was answered."""
+    from agent_node.home import connect
+
+    one = connect(home, timeout_s=20)
+    one.sendall(b'{"session":"owner"}\n{"id":1,"do":"doubts"}\n')
+    assert json.loads(one.recv(65_536))["ok"]
+    return one
+
+
+def ask_until_heard(home: Home) -> dict[str, object]:
+    """The daemon notices that the others left only when its selector says so."""
+    for _ in range(1000):
+        try:
+            return ask(home, {"do": "doubts"})
+        except Starting:
+            continue
+    raise AssertionError("never heard")
+
+
+def test_the_selector_is_left_as_it_was_found(home: Home) -> None:
+    from agent_node.listener import Doorway
+    from agent_node.replies import Answers
+    from tests.node.wire.talking import Talk
+
+    talk = Talk(home.root.parent / "loom", "loom")
+    lock = HomeLock.try_take(talk.home)
+    assert lock is not None
+    answers: Answers = talk.answers
+    with selectors.DefaultSelector() as selector, lock:
+        doorway = Doorway(listen(talk.home, lock), answers, selector)
+        peer = door.daemon_or_lock(talk.home)
+        assert isinstance(peer, socket.socket)
+        peer.sendall(b'{"session":"owner"}\n{"id":1,"do":"subscribe"}\n')
+        for _ in range(2):  # once to be let in, once to be heard
+            for key, mask in selector.select(timeout=1):
+                key.data(mask)
+        doorway.publish("idle", 4, "2026-03-10T03:45:00.000Z")
+        doorway.close()
+        with peer, peer.makefile("rb") as lines:
+            assert json.loads(lines.readline())["ok"]
+            assert json.loads(lines.readline()) == {
+                "event": "idle", "seq": 4, "at": "2026-03-10T03:45:00.000Z",
+            }  # fmt: skip
+            assert lines.readline() == b""
+        assert selector.get_map() == {}
+    talk.close()

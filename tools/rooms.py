@@ -1,0 +1,61 @@
+"""Groups the modules into rooms, in the order in which a newcomer should walk through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Room:
+    """A group of modules on the map: what it is called, what holds in it, and who lives there."""
+
+    name: str
+    sentence: str
+    modules: tuple[str, ...]
+
+    def has(self, path: str) -> bool:
+        """Whether the module stands here: by its name, or by its folder."""
+        return any(path.startswith(there) if there.endswith("/") else path == there
+                   for there in self.modules)
+
+
+def node(names: str) -> tuple[str, ...]:
+    """Modules of `agent_node` by their bare names."""
+    return tuple(f"agent_node/{name}.py" for name in names.split())
+
+
+# A new module needs one word here; `tests/test_docs.py` says so when it is missing.
+ROOMS = (
+    Room("The contract",
+         "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
+         node("__init__ task fields spec strict retries commands queries moves wire errors ulid")),
+    Room("The store",
+         "One SQLite file, one connection that writes, one durable transaction for each command.",
+         ("agent_node/store/",)),
+    Room("The home and its settings",
+         "The node's folder, its lock, its clock and its node.toml.",
+         node("home mounts config toml_table toml_lines clock failpoints log")),
+    Room("Running an attempt",
+         "From a claimed task to its verdict. Nothing in here knows of the queue.",
+         ("agent_node/executors/",
+          *node("attempts job zygote zygote_link handing shim watching output killing processes"
+                " cgroups evidence verdicts answers"))),
+    Room("The daemon",
+         "One thread, one loop: take, run, record, report, and wait until something happens.",
+         node("daemon dispatch starters runs results adoption leaving signals timers report status"
+              " news")),
+    Room("The wire",
+         "One JSON object a line, from a hub or from a command, and one answer for each.",
+         node("serve relay door opening listener conversation lines requests replies desk"
+              " inquiries orders transfers ownership attempt_words logs")),
+    Room("The commands",
+         "What people type. A command speaks to the node through its door, as a hub does.",
+         ("agent_node/cli/", *node("__main__ envelope text doctor systemd packing"))),
+    Room("The hub", "So far an empty package.", ("arc/",)),
+    Room("The sensors", "So far an empty package.", ("sensors/",)),
+)
+
+
+def room_of(path: str) -> Room | None:
+    """The room of a module; None: nobody has given it one."""
+    return next((room for room in ROOMS if room.has(path)), None)
