@@ -15,14 +15,15 @@ from .commands import AgentRow, Forget, Raise, SetAgents, Wake
 from .config import NodeSettings, read_settings
 from .desk import Session, free_bytes
 from .dispatch import Dispatcher
-from .errors import DiskTrouble, NodeError
+from .errors import DiskTrouble, NodeError, Starting
 from .home import Home, HomeLock, check_home, holder_of, listen
 from .leaving import Leaving, what_is_left
 from .listener import Doorway
 from .log import log
 from .news import news_between
+from .opening import daemon_or_lock
 from .processes import become_subreaper, reap_children
-from .queries import Doubts, Facts, NextDue
+from .queries import Doubts, Due, Facts, NextDue
 from .replies import Answers
 from .report import Reporter
 from .signals import Signals
@@ -54,10 +55,7 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         for zygote in zygotes.values():
             zygote.start()
             stack.callback(zygote.close)
-        lock = HomeLock.try_take(home)
-        if lock is None:
-            raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works here already")
-        stack.enter_context(lock)
+        lock = stack.enter_context(_take_lock(home))
         home.tasks.mkdir(mode=0o700, exist_ok=True)
         clock = SystemClock()
         store = open_store(home.root, name=settings.name, clock=clock, journal=settings.journal,
@@ -67,6 +65,19 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         door = listen(home, lock)
         stack.callback(home.socket.unlink, missing_ok=True)
         return daemon.serve(door)
+
+
+def _take_lock(home: Home) -> HomeLock:
+    """The home's lock; a command that holds it for one request is waited for, a daemon is not."""
+    try:
+        found = daemon_or_lock(home)
+    except Starting:
+        found = None
+    if isinstance(found, HomeLock):
+        return found
+    if found is not None:
+        found.close()
+    raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works here already")
 
 
 class Daemon:
@@ -89,8 +100,7 @@ class Daemon:
         self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._since = iso(clock.now())
         self._dirty, self._starts_timer, self._raise_timer = True, False, False
-        self._wake_at: str | None = None
-        self._lease: float | None = None
+        self._due = Due(None, None)
         self._leaving = Leaving(settings.stop_grace_s)
         self.dispatcher = Dispatcher(
             store, home=home, settings=settings, clock=clock, selector=self._selector,
@@ -124,7 +134,7 @@ class Daemon:
             self._timers.later(deadline_s, lambda: self._requeue(agent))
 
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
-        """The session keeps what it wants; the doorway asks it at every event."""
+        """The session keeps what it wants; it is told where things stand at once."""
         self._dirty = True
 
     def disk_free(self) -> int:
@@ -188,8 +198,7 @@ class Daemon:
         if self.store.node_state() == "quarantined":
             for run in self.dispatcher.runs:
                 self.dispatcher.stop(run, "quarantined")
-        due = self.store.read(NextDue())
-        self._wake_at, self._lease = due.at, due.lease
+        self._due = self.store.read(NextDue())
         self._after_changes()
         self._reporter.changed()
         self._publish()
@@ -216,19 +225,22 @@ class Daemon:
         self._timers.later(FORGET_EVERY_S, self._forget)
 
     def _wake_due(self) -> None:
-        wall = self._wake_at is not None and self._wake_at <= iso(self._clock.now())
-        lease = self._lease is not None and self._lease <= self._clock.boottime()
-        if wall or lease:
+        if self._until_due_s() <= 0:
             woken = self.store.apply(Wake())
-            self._wake_at, self._lease = woken.next_at, woken.next_lease
+            self._due = Due(woken.next_at, woken.next_lease)
             self._dirty = True
 
+    def _until_due_s(self) -> float:
+        """Seconds until the queue itself has something to do; never more than a rest."""
+        wait = REST_S
+        if self._due.at is not None:
+            wait = min(wait, (parse_iso(self._due.at) - self._clock.now()).total_seconds())
+        if self._due.lease is not None:
+            wait = min(wait, self._due.lease - self._clock.boottime())
+        return wait
+
     def _wait_s(self) -> float:
-        wait = self._timers.wait_s(min(REST_S, self._reporter.wait_s()))
-        if self._wake_at is not None:
-            wait = min(wait, (parse_iso(self._wake_at) - self._clock.now()).total_seconds())
-        if self._lease is not None:
-            wait = min(wait, self._lease - self._clock.boottime())
+        wait = self._timers.wait_s(min(self._until_due_s(), self._reporter.wait_s()))
         return max(wait, 0.0) if not self._dirty else 0.0
 
     # --- the end ----------------------------------------------------------------------------

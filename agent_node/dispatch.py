@@ -178,14 +178,12 @@ class Dispatcher:
 
     def _close(self, run: Run) -> None:
         """Record the verdict; without one, prove that the attempt is dead before saying so."""
-        verdict = read_verdict(run.folder)
-        if verdict is not None:
-            failpoint("dispatch.before_result")
-            result = judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
-            self._record(run, result)
+        if self._take_verdict(run):
             return
         evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id)
         if isinstance(evidence, Dead):
+            if self._take_verdict(run):  # written between the two looks: now it is final
+                return
             never_started = read_shim_record(run.folder) is None
             if run.requeue or never_started:
                 self._record(run, Result("requeued", message=evidence.why))
@@ -195,6 +193,15 @@ class Dispatcher:
             self._record(run, Result("unproved", message=evidence.why))
         else:
             self._pursue(run, evidence)
+
+    def _take_verdict(self, run: Run) -> bool:
+        """Whether the shim left a verdict; then it is the end of the attempt."""
+        verdict = read_verdict(run.folder)
+        if verdict is None:
+            return False
+        failpoint("dispatch.before_result")
+        self._record(run, judge_end(verdict, read_answer(run.folder), requeue=run.requeue))
+        return True
 
     def _pursue(self, run: Run, evidence: Alive | Leftovers) -> None:
         """Not over yet: follow the shim, or end what it left behind, and look again."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import cast
 
-from .desk import Session
 from .errors import BadInput, DoorTimeout, NodeError, NotRunning, Refused, Starting
 from .home import Home, HomeLock
-from .lines import Lines
+from .lines import Lines, line_of
 from .opening import PATIENCE_S, daemon_or_lock, opened
 from .strict import LINE_MAX, JsonObject, JsonValue, decode_object
-from .wire import line_of
 
 CHUNK = 256 * 1024
 _ASKED = 1
@@ -40,17 +39,24 @@ def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> 
     patience_s = min(PATIENCE_S, timeout_s)
     found = daemon_or_lock(home, patience_s=patience_s, timeout_s=timeout_s)
     if isinstance(found, HomeLock):
-        with opened(home, found) as answers:
-            return _result(answers.answer(Session("owner"), line.rstrip(b"\n")))
+        return _result(_answer_alone(home, found, line))
     with found:
         return _result(_ask_daemon(found, line, until, str(request.get("do"))))
+
+
+def _answer_alone(home: Home, lock: HomeLock, line: bytes) -> bytes:
+    from .desk import Session  # a daemon knows all this already, and then it is not loaded here
+
+    with opened(home, lock) as answers:
+        return answers.answer(Session("owner"), line.rstrip(b"\n"))
 
 
 def _ask_daemon(daemon: socket.socket, line: bytes, until: float, do: str) -> bytes:
     lines = Lines()
     try:
         daemon.settimeout(_left(until))
-        daemon.sendall(line_of({"session": "owner"}) + line)
+        with suppress(BrokenPipeError):  # who leaves at once may have said why
+            daemon.sendall(line_of({"session": "owner"}) + line)
         while not lines.waiting:
             daemon.settimeout(_left(until))
             data = daemon.recv(CHUNK)

@@ -4,81 +4,38 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .processes import Identity, Seen, descendants, look_at, open_pidfd, process_table, send_signal
 
-_PASSES_MAX = 400  # of one chase; a tree that stands still is through after one
-_DEPTH_MAX = 1_000
+Table = dict[int, Seen]
+_PASSES_MAX = 50  # of one round; a stopped process forks no more, so two or three do
 
 
 def ask_tree_to_end() -> frozenset[int]:
     """TERM to every descendant of this process, stopped ones woken to hear it; who was told."""
-    return _signal_tree((signal.SIGTERM, signal.SIGCONT))
+    return _signal_all(_below_us, (signal.SIGTERM, signal.SIGCONT))
 
 
 def kill_round() -> frozenset[int]:
-    """KILL every descendant of this subreaper; who was there. Repeat until nobody is left.
+    """KILL every descendant of this subreaper; who was there. Repeat until nobody is left."""
+    return _stop_and_kill(_below_us)
 
-    All are stopped first, newcomers too, until there are none: a tree that forks faster than we
-    look at the whole process table would otherwise outrun its own end.
+
+def kill_strays(keep: Iterable[int]) -> frozenset[int]:
+    """KILL what descends from this process and from none of those kept; who was there.
+
+    The daemon is a subreaper that starts nothing but its zygotes, so a child of its own that is
+    neither a zygote nor a known shim was left behind by a shim that died. Repeat as above.
     """
-    return _chase(_signal_tree((signal.SIGSTOP,))) | _signal_tree((signal.SIGKILL,))
+    kept = set(keep)
 
+    def strays(table: Table) -> tuple[int, ...]:
+        me = os.getpid()
+        roots = [pid for pid, seen in table.items() if seen.ppid == me and pid not in kept]
+        return (*roots, *descendants(roots, table))
 
-def _chase(stopped: frozenset[int]) -> frozenset[int]:
-    """Stop whoever appears, looking at new pids alone: as fast as a process can fork and exit."""
-    met = set(stopped)
-    strangers = {os.getpid()}
-    for _ in range(_PASSES_MAX):
-        still = True
-        for pid in _pids_but(met | strangers):
-            ours = _descends_from_us(pid)
-            if ours is False:
-                strangers.add(pid)
-                continue
-            still = False  # somebody came, or came and went while we looked
-            seen = look_at(pid) if ours else None
-            if seen is not None and _signal_if_same(pid, seen, (signal.SIGSTOP,)):
-                met.add(pid)
-        if still:
-            break
-    return frozenset(met)
-
-
-def _pids_but(known: set[int]) -> list[int]:
-    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid not in known]
-
-
-def _descends_from_us(pid: int) -> bool | None:
-    """Up the line of parents; None when the line broke under our eyes: it lives, and moves."""
-    me = os.getpid()
-    for _ in range(_DEPTH_MAX):
-        seen = look_at(pid)
-        if seen is None:
-            return None
-        if seen.ppid == me:
-            return not seen.zombie
-        if seen.ppid in (0, 1):
-            return False
-        pid = seen.ppid
-    return False
-
-
-def reap_all() -> tuple[dict[int, int], bool]:
-    """The wait status of every child that ended, and True when no descendant is left at all.
-
-    A subreaper without children has no descendants: the kernel gives it every orphan.
-    """
-    ended: dict[int, int] = {}
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return ended, True
-        if pid == 0:
-            return ended, False
-        ended[pid] = status
+    return _stop_and_kill(strays)
 
 
 def kill_leftovers(leftovers: Iterable[Identity]) -> tuple[Identity, ...]:
@@ -98,26 +55,44 @@ def kill_leftovers(leftovers: Iterable[Identity]) -> tuple[Identity, ...]:
     return tuple(refused)
 
 
-def kill_strays(keep: Iterable[int]) -> frozenset[int]:
-    """KILL what descends from this process and from none of those kept; who was there.
+def reap_all() -> tuple[dict[int, int], bool]:
+    """The wait status of every child that ended, and True when no descendant is left at all.
 
-    The daemon is a subreaper that starts nothing but its zygote, so a child of its own that is
-    neither the zygote nor a known shim was left behind by a shim that died.
+    A subreaper without children has no descendants: the kernel gives it every orphan.
     """
-    kept = set(keep)
-    table = process_table()
-    me = os.getpid()
-    strays = {pid for pid, seen in table.items() if seen.ppid == me and not seen.zombie} - kept
-    tree = [*strays, *descendants(strays, table)]
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in tree:
-            _signal_if_same(pid, table[pid], (number,))
-    return frozenset(tree)
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended, True
+        if pid == 0:
+            return ended, False
+        ended[pid] = status
 
 
-def _signal_tree(numbers: tuple[int, ...]) -> frozenset[int]:
+def _below_us(table: Table) -> tuple[int, ...]:
+    return descendants((os.getpid(),), table)
+
+
+def _stop_and_kill(find: Callable[[Table], tuple[int, ...]]) -> frozenset[int]:
+    """All are stopped first, pass after pass, until a pass finds nobody new: a tree that forks
+    while we look would otherwise grow faster than it is cut.
+    """
+    stopped: frozenset[int] = frozenset()
+    for _ in range(_PASSES_MAX):
+        found = _signal_all(find, (signal.SIGSTOP,))
+        if found <= stopped:
+            break
+        stopped |= found
+    return stopped | _signal_all(find, (signal.SIGKILL,))
+
+
+def _signal_all(
+    find: Callable[[Table], tuple[int, ...]], numbers: tuple[int, ...]
+) -> frozenset[int]:
     table = process_table()
-    found = [pid for pid in descendants((os.getpid(),), table) if not table[pid].zombie]
+    found = [pid for pid in find(table) if not table[pid].zombie]
     return frozenset(pid for pid in found if _signal_if_same(pid, table[pid], numbers))
 
 

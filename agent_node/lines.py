@@ -1,8 +1,17 @@
-"""Cuts what a peer sends into lines, and holds no more of it than one line may take."""
+"""Writes lines, and cuts what a peer sends into them, holding no more than one line may take."""
 
 from __future__ import annotations
 
-from .strict import LINE_MAX
+import json
+
+from .strict import LINE_MAX, JsonObject
+
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def line_of(document: JsonObject) -> bytes:
+    """One line of the wire."""
+    return encode(document).encode() + b"\n"
 
 
 class Lines:

@@ -131,6 +131,7 @@ class Bar(Command["tuple[Reowned, ...]"]):
 
     targets: tuple[Target, ...]
     fenced: tuple[Fenced, ...] = ()
+    nodes: tuple[Fenced, ...] = ()  # every incarnation that the decision was built upon
     evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)
     sender: Sender = OWNER
 
@@ -141,6 +142,7 @@ class Reown(Command["tuple[Reowned, ...]"]):
 
     targets: tuple[Target, ...]
     fenced: tuple[Fenced, ...] = ()
+    nodes: tuple[Fenced, ...] = ()  # every incarnation that the decision was built upon
     evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)  # uid: attempts on disk
     living: frozenset[str] = frozenset()  # uids of which an attempt is not proven dead
     alone: bool = False  # a person's word that no other copy lives

@@ -6,15 +6,14 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from .clock import Clock, SystemClock
-from .commands import Wake
-from .config import read_settings
-from .desk import NoDaemon
+from .clock import Clock
 from .errors import Starting
 from .home import Home, HomeLock, connect, holder_of
-from .replies import Answers
-from .report import write_report
+
+if TYPE_CHECKING:
+    from .replies import Answers
 
 PATIENCE_S = 5.0
 LOOK_EVERY_S = 0.02
@@ -55,6 +54,13 @@ def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[A
 
     Leases that ended while nobody was here end first.
     """
+    # Loaded only here: who finds a daemon has no use for any of it.
+    from .clock import SystemClock
+    from .commands import Wake
+    from .config import read_settings
+    from .desk import NoDaemon
+    from .replies import Answers
+    from .report import write_report
     from .store.sqlite import open_store
 
     clock = clock or SystemClock()

@@ -11,13 +11,13 @@ import sys
 from .desk import Session
 from .errors import NodeError
 from .home import Home, HomeLock
-from .lines import Lines
+from .lines import Lines, line_of
 from .listener import WELL_ENDED
 from .opening import PATIENCE_S, daemon_of, daemon_or_lock, opened
 from .relay import Relay
 from .replies import too_long
 from .strict import LINE_MAX, JsonObject
-from .wire import line_of, trouble_line
+from .wire import trouble_line
 
 CHUNK = 256 * 1024
 DONE, FAILED, READER_LEFT = 0, 1, 141

@@ -13,7 +13,7 @@ Heard = Callable[[str], None]
 class Signals:
     """From now on each of these signals calls its function from the loop, by name."""
 
-    def __init__(self, selector: selectors.BaseSelector, heard: Mapping[int, Heard]) -> None:
+    def __init__(self, selector: selectors.BaseSelector, heard: Mapping[signal.Signals, Heard]) -> None:
         self._heard = heard
         near, far = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._pipe = near
@@ -24,5 +24,6 @@ class Signals:
 
     def _read(self) -> None:
         for number in os.read(self._pipe, 4096):
-            if number in self._heard:
-                self._heard[number](signal.Signals(number).name)
+            named = signal.Signals(number)
+            if named in self._heard:
+                self._heard[named](named.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from . import __version__, moves
@@ -18,7 +18,7 @@ from .queries import Facts
 from .requests import REASON_MAX, Fields, Request
 from .strict import JsonObject
 from .task import task_from
-from .wire import OLDEST_WIRE, RESULTS_MAX, WIRE, reowned_out, size_of, transferred_out
+from .wire import OLDEST_WIRE, WIRE, reowned_out, transferred_out
 
 MOVES_MAX = 1000
 TARGETS_MAX = 10_000
@@ -91,7 +91,8 @@ def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
         sender=session.sender(request),
         even_if_pinned=asked.flag("even_if_pinned"),
     )
-    return {"results": [*_bounded(desk.apply(request, command))]}
+    # The store sets aside no more than one line holds, and refuses the rest as `batch_full`.
+    return {"results": [transferred_out(moved) for moved in desk.apply(request, command)]}
 
 
 def _why(asked: Fields) -> moves.Why:
@@ -111,20 +112,6 @@ def _peer_incarnation(entry: Fields, request: Fields) -> str | None:
     """Said by the move itself, or once for all of them."""
     name = "peer_incarnation"
     return entry.maybe_text(name) if entry.has(name) else request.maybe_text(name)
-
-
-def _bounded(results: Sequence[Transferred]) -> list[JsonObject]:
-    """What one line holds. A task cut off here is escrowed: asked again, it comes."""
-    documents: list[JsonObject] = []
-    left = RESULTS_MAX
-    for moved in results:
-        document = transferred_out(moved)
-        left -= size_of(document)
-        if left < 0 and moved.task is not None:
-            because = Because("batch_full", "set aside, but the answer is full: ask for it again")
-            document = transferred_out(Transferred(moved.xfer, "refused", because))
-        documents.append(document)
-    return documents
 
 
 def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
@@ -190,19 +177,21 @@ def _settle(entry: Fields, request: Fields) -> moves.Settle:
 
 def answer_bar(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Tombstones for tasks that are to live elsewhere; what lies on the disk speaks against it."""
-    targets, fenced = _targets(request), _fenced(request)
+    targets, fenced = _targets(request), _incarnations(request, "fenced")
     evidence = evidence_of(desk, [target.uid for target in targets])
-    command = moves.Bar(targets, fenced, evidence, session.sender(request))
+    nodes = _incarnations(request, "nodes")
+    command = moves.Bar(targets, fenced, nodes, evidence, session.sender(request))
     return {"results": [reowned_out(owned) for owned in desk.apply(request, command)]}
 
 
 def answer_reown(desk: Desk, session: Session, request: Request) -> JsonObject:
     """This node becomes the one owner, unless one of its own attempts may still live."""
-    targets, fenced = _targets(request), _fenced(request)
+    targets, fenced = _targets(request), _incarnations(request, "fenced")
     uids = [target.uid for target in targets]
     command = moves.Reown(
         targets=targets,
         fenced=fenced,
+        nodes=_incarnations(request, "nodes"),
         evidence=evidence_of(desk, uids),
         living=living(desk, uids),
         sender=session.sender(request),
@@ -217,10 +206,10 @@ def _targets(request: Request) -> tuple[moves.Target, ...]:
     )
 
 
-def _fenced(request: Request) -> tuple[moves.Fenced, ...]:
-    if not request.fields.has("fenced"):
+def _incarnations(request: Request, name: str) -> tuple[moves.Fenced, ...]:
+    if not request.fields.has(name):
         return ()
-    entries = request.fields.objects("fenced", FENCED_MAX)
+    entries = request.fields.objects(name, FENCED_MAX)
     return tuple(
         moves.Fenced(entry.node("node"), entry.text("incarnation", REASON_MAX)) for entry in entries
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from .commands import Added, Because, Changed
 from .errors import BadInput, NodeError
+from .lines import encode, line_of
 from .moves import Reowned, Transferred
 from .queries import Chosen, Doubt, Listed, NodeFacts, Shown
 from .strict import LINE_MAX, JsonObject, JsonValue
@@ -22,12 +22,6 @@ MESSAGE_MAX = 500
 RESULTS_MAX = LINE_MAX - 64 * 1024  # what the entries of one reply may take, its frame aside
 
 Id = int | str | None
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
-def line_of(document: JsonObject) -> bytes:
-    """One line of the wire."""
-    return _encode(document).encode() + b"\n"
 
 
 def greeting_line(facts: NodeFacts, version: str) -> bytes:
@@ -154,14 +148,14 @@ def fitting(documents: Iterable[JsonObject]) -> list[JsonObject]:
     kept: list[JsonObject] = []
     left = RESULTS_MAX
     for document in documents:
-        left -= size_of(document)
+        left -= _size_of(document)
         if left < 0 and kept:
             break
         kept.append(document)
     return kept
 
 
-def size_of(value: JsonValue) -> int:
+def _size_of(value: JsonValue) -> int:
     """The bytes that a value takes on the wire, with the comma behind it."""
-    text = _encode(value)
+    text = encode(value)
     return 1 + (len(text) if text.isascii() else len(text.encode()))

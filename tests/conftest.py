@@ -1,7 +1,23 @@
-"""Makes asserts in the shared parts of the tests explain themselves."""
+"""Makes every run of the tests the same run, and shared asserts explain themselves."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+ROOM = 4 * 1024**3  # bytes that must be free in memory before tests use it as their disk
 
 pytest.register_assert_rewrite("tests.builders", "tests.store_contract", "tests.node.store")
+# A test that fails has to fail again: examples come from the code, not from chance. The soak tests
+# say otherwise in their own settings.
+settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Homes of tests lie in memory where there is room: thousands of them fsync all the time."""
+    shm = "/dev/shm"  # noqa: S108 - only a place that is fast; tmp_path makes private folders in it
+    if os.access(shm, os.W_OK) and os.statvfs(shm).f_bavail * os.statvfs(shm).f_frsize > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", shm)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
+from agent_node.task import CHANGES, State
 from tools.document import error_classes, render_errors, render_map
+from tools.draw_states import render_states
+from tools.rooms import ROOMS
 from tools.sources import PACKAGES, ROOT, sources
 
 DOCS = ROOT / "docs"
@@ -23,6 +26,28 @@ def test_the_map_names_no_module_that_is_gone() -> None:
     assert modules - there == set(), MAKE_DOCS
 
 
+def test_every_module_has_one_room_on_the_map() -> None:
+    rooms = {source.path: [room.name for room in ROOMS if room.has(source.path)]
+             for source in sources(*PACKAGES)}
+    assert {path: names for path, names in rooms.items() if len(names) != 1} == {}, (
+        "name the module in one room of tools/rooms.py")
+
+
+def test_every_change_of_state_is_drawn_once_and_no_other() -> None:
+    page = read("states.md")
+    assert render_states() in page, MAKE_DOCS
+    drawn = re.findall(r"^    ([A-Z_]+) --> ([A-Z_]+)$", page, re.MULTILINE)
+    for new, line in re.findall(r"^- `([A-Z_]+)` from (.*)$", page, re.MULTILINE):
+        drawn += [(old, new) for old in re.findall(r"`([A-Z_]+)`", line)]
+    table = [(str(old), str(new)) for old, allowed in CHANGES.items() for new in allowed]
+    assert sorted(drawn) == sorted(table)
+
+
+def test_every_state_is_explained() -> None:
+    page = read("states.md")
+    assert [state for state in State if f"| `{state}` |" not in page] == []
+
+
 def test_every_error_is_explained_with_its_exit_code() -> None:
     page = read("errors.md")
     assert [line for line in render_errors().splitlines() if line not in page] == [], MAKE_DOCS
@@ -33,9 +58,17 @@ def test_every_error_says_more_than_its_name() -> None:
             if len(error.sentence) < len(error.code) + 15] == []
 
 
-def test_every_refusal_is_explained() -> None:
-    page = read("errors.md")
-    assert sorted({code for code in refusal_codes() if f"`{code}`" not in page}) == []
+def test_whatever_an_operator_may_meet_at_night_has_a_line() -> None:
+    page = read("at-3am.md")
+    codes = {error.code for error in error_classes()} | refusal_codes()
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+def test_a_module_that_a_page_names_is_there() -> None:
+    there = {path for source in sources(*PACKAGES, "tools", "tests", "bench")
+             for path in tails(source.path)}
+    assert [f"{page.name}: {name}" for page in DOCS.rglob("*.md")
+            for name in re.findall(r"`([\w/]+\.py)`", page.read_text()) if name not in there] == []
 
 
 def test_a_link_between_pages_leads_somewhere() -> None:
@@ -45,16 +78,32 @@ def test_a_link_between_pages_leads_somewhere() -> None:
             if not (page.parent / target).exists()] == []
 
 
+def tails(path: str) -> list[str]:
+    """A path as it may be named: whole, or without its first folders."""
+    parts = path.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
+
+
 def read(name: str) -> str:
     """A page of docs/, whose absence is a failure and not an empty page."""
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+# Who makes a refusal, and at which place its word stands.
+REFUSERS = {"Refused": 0, "Because": 0, "_refused": 1, "refuse": 1}
+
+
 def refusal_codes() -> set[str]:
-    """The words that the node's code gives to `Refused(...)` and `Because(...)` as literals."""
+    """The words that the node's code gives to its refusals as literals."""
     calls = [node for source in sources("agent_node") for node in ast.walk(source.tree)
-             if isinstance(node, ast.Call)
-             and ast.unparse(node.func).split(".")[-1] in {"Refused", "Because"}]
-    return {call.args[0].value for call in calls
-            if call.args and isinstance(call.args[0], ast.Constant)
-            and isinstance(call.args[0].value, str)}
+             if isinstance(node, ast.Call)]
+    return {word for call in calls if (word := refusal_code(call)) is not None}
+
+
+def refusal_code(call: ast.Call) -> str | None:
+    """The word of one refusal; None: it is none, or its word is not written there."""
+    place = REFUSERS.get(ast.unparse(call.func).split(".")[-1])
+    if place is None or len(call.args) <= place:
+        return None
+    word = call.args[place]
+    return word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else None

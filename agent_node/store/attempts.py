@@ -60,12 +60,24 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
         (command.uid, command.n),
     ).fetchone()
     if row is None:
+        _close_late(tx, command)
         text = f"attempt {command.n} of {command.uid} is not under way here; its result is late"
         return None, Because("late_result", text)
     ending = _Ending(tx, command, row)
     new = _ENDINGS[command.result.kind](ending)
     ending.close_attempt(counted=new.counted)
     return new.state, None
+
+
+def _close_late(tx: Transaction, command: Finish) -> None:
+    """The result does not count any more, but it proves that the attempt has ended."""
+    closed = tx.db.execute(
+        "UPDATE attempt SET ended_at = ?, outcome = ? WHERE uid = ? AND n = ? AND ended_at IS NULL"
+        " AND node = (SELECT name FROM node)",
+        (tx.stamp, f"late {command.result.kind}", command.uid, command.n),
+    )
+    if closed.rowcount:
+        tx.event("result_refused", command.uid, n=command.n, because="late_result")
 
 
 # state, agent, failures, interruptions, max_attempts, stopping, spec
@@ -84,8 +96,8 @@ class _Ending:
 
     def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
         self.tx, self.command, self.result = tx, command, command.result
-        was, self.agent, self.failures, self.interruptions, *rest = row
-        self.max_attempts, self.stopping, self.spec = rest
+        was, self.agent, self.failures, self.interruptions = row[:4]
+        self.max_attempts, self.stopping, self.spec = row[4:]
         self.was = State(was)
 
     def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
@@ -206,10 +218,12 @@ def _requeued(ending: _Ending) -> _New:
     return _ready_again(ending, ending.result.message or "requeued")
 
 
-def _ready_again(ending: _Ending, why: str, **columns: object) -> _New:
+def _ready_again(ending: _Ending, why: str, *, interruptions: int | None = None) -> _New:
+    count = ending.interruptions if interruptions is None else interruptions
     ending.change(
-        State.READY, "task_interrupted", why, agent=None, ready_at=ending.tx.stamp, **columns
-    )
+        State.READY, "task_interrupted", why,
+        agent=None, ready_at=ending.tx.stamp, interruptions=count,
+    )  # fmt: skip
     return _New(State.READY)
 
 

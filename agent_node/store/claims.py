@@ -9,7 +9,8 @@ from .rows import WHOLE, attempts_of, task_of
 from .transaction import LINK_AGENTS, Transaction, may_change
 
 # One statement takes the task: the node and the agent must be active, the task's needs must be
-# among the agent's powers, and what was moved in waits until this boot has heard from the hub.
+# among the agent's powers, and what another node may own by now waits until
+# this boot has heard from the hub.
 _TAKE = f"""
 UPDATE task
    SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
@@ -19,11 +20,11 @@ UPDATE task
      FROM agent a
      JOIN node ON node.state = 'active'
      JOIN agent_can c ON c.agent = a.name
-     JOIN (SELECT 0 AS moved_in UNION ALL SELECT 1) g
-       ON g.moved_in = 0 OR node.term = 0 OR node.hello_boot = :boot
+     JOIN (SELECT 0 AS shared UNION ALL SELECT 1) g
+       ON g.shared = 0 OR node.term = 0 OR node.hello_boot = :boot
      JOIN task t ON t.seq = (
        SELECT r.seq FROM task r
-        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.moved_in = g.moved_in
+        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.shared = g.shared
         ORDER BY r.rank, r.seq LIMIT 1)
     WHERE a.name = :agent AND a.state = 'active'
       AND a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
@@ -32,8 +33,8 @@ UPDATE task
 RETURNING {WHOLE}, sha256, attempt
 """
 _NUMBER = """
-INSERT INTO attempt (uid, n, node, incarnation, agent, token, boot_id, claimed_at)
-SELECT ?, ?, name, incarnation, ?, ?, ?, ? FROM node
+INSERT INTO attempt (uid, n, node, incarnation, agent, token, machine, boot_id, claimed_at)
+SELECT ?, ?, name, incarnation, ?, ?, machine, ?, ? FROM node
 """
 
 

@@ -27,7 +27,7 @@ REPLY_MAX = 8 * 1024 * 1024 - 64 * 1024
 ROOM_FOR_ONE = 1024 * 1024
 
 _SET_ASIDE = f"""
-UPDATE task SET state = 'ESCROW', xfer = :xfer
+UPDATE task SET state = 'ESCROW', xfer = :xfer, shared = 1
  WHERE uid = :uid AND epoch = :epoch AND (pinned = 0 OR :even_if_pinned)
    AND EXISTS (SELECT 1 FROM node WHERE state <> 'quarantined') AND {may_change(State.ESCROW)}
 RETURNING {WHOLE}, sha256

@@ -24,7 +24,7 @@ from ..queries import (
 )
 from ..strict import JsonObject, JsonValue
 from ..task import State
-from .reowning import kept_task
+from .keeping import kept_task
 from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of
 from .transaction import Transaction
 from .waking import next_at, next_lease
@@ -39,7 +39,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         name=node.name, incarnation=node.incarnation, generation=node.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
         xfer_floor=node.xfer_floor,
-        waits_for_hub=bool(node.term) and node.hello_boot != tx.clock.boot_id() and _moved_in(tx),
+        waits_for_hub=_waits_for_hub(tx),
         counts={state: number for state in State if (number := tx.count(state))},
         movable=tx.count(State.READY) - _one(tx, _PINNED),
         oldest_ready_at=_text(tx, "SELECT min(ready_at) FROM task WHERE state = 'READY'"),
@@ -55,10 +55,16 @@ _PINNED = "SELECT count(*) FROM task WHERE state = 'READY' AND pinned = 1"
 _OLDEST_HELD = "SELECT min(at) FROM transfer WHERE outcome = 'held' AND settled_at IS NULL"
 
 
-def _moved_in(tx: Transaction) -> bool:
+def _waits_for_hub(tx: Transaction) -> bool:
+    node = tx.node
+    unheard = bool(node.term) and node.hello_boot != tx.clock.boot_id()
+    return unheard and _shared_ready(tx)
+
+
+def _shared_ready(tx: Transaction) -> bool:
     query = (
         "SELECT EXISTS (SELECT 1 FROM need_set s JOIN task t ON t.need_set = s.id"
-        " AND t.moved_in = 1 AND t.state = 'READY')"
+        " AND t.shared = 1 AND t.state = 'READY')"
     )
     return bool(_one(tx, query))
 

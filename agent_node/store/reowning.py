@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from typing import Literal
 
 from ..commands import Because
 from ..errors import Refused
 from ..moves import Bar, Fenced, Reown, Reowned, Target
-from ..spec import values_of
-from ..task import State, Task, built_task
+from ..task import State
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .hearsay import hear_of, known_incarnation
+from .keeping import keep_copy, kept_task
 from .taking import let_go
 from .transaction import Transaction, check_sender, may_change
 from .transfers import find_record
 
 _FLAGGED = "quarantined = 1 AND state IN ('READY', 'PARKED')"
+OLD_COPY = 2  # in `quarantined`: it had ended before the database was put back
 
 
 def bar(tx: Transaction, command: Bar) -> tuple[Reowned, ...]:
@@ -26,27 +28,27 @@ def bar(tx: Transaction, command: Bar) -> tuple[Reowned, ...]:
 def _check(tx: Transaction, command: Bar | Reown) -> None:
     sender = command.sender
     check_sender(tx, incarnation=sender.incarnation, term=sender.term)
-    for fenced in command.fenced:
-        _check_not_later(tx, fenced)
+    for named in (*command.fenced, *command.nodes):
+        _check_not_later(tx, named)
+    hear_of(tx, command.nodes)
     tx.generation_due = True
 
 
-def _check_not_later(tx: Transaction, fenced: Fenced) -> None:
-    (latest,) = tx.db.execute(
-        "SELECT max(peer_incarnation) FROM transfer WHERE peer = ?", (fenced.node,)
-    ).fetchone()
-    if latest is not None and latest > fenced.incarnation:
-        text = f"{fenced.node} was seen here as {latest}, later than {fenced.incarnation}"
+def _check_not_later(tx: Transaction, named: Fenced) -> None:
+    """A decision that was made before a node came back as another one is too old to carry out."""
+    latest = known_incarnation(tx, named.node)
+    if latest is not None and latest > named.incarnation:
+        text = f"{named.node} was seen here as {latest}, later than {named.incarnation}"
         raise Refused("later_incarnation", text, "later_incarnation")
 
 
 def _bar_one(tx: Transaction, command: Bar, target: Target) -> Reowned:
-    known = _known_epoch(tx, target.uid)
-    row = _row(tx, target.uid)
-    if known == target.epoch and row is None:
+    won, barred = _decided(tx, target.uid)
+    if barred == target.epoch:
         return Reowned(target.uid, "barred")
+    row = _row(tx, target.uid)
     because = (
-        _epoch_known(target, known)
+        _epoch_known(target, max(won, barred, _known_epoch(tx, target.uid)))
         or _row_stands(tx, command.fenced, row, target)
         or _attempts_stand(tx, target.uid, command.evidence.get(target.uid, ()))
     )
@@ -59,8 +61,24 @@ def _bar_one(tx: Transaction, command: Bar, target: Target) -> Reowned:
         " ON CONFLICT (uid) DO UPDATE SET epoch = excluded.epoch",
         (target.uid, target.epoch, tx.stamp),
     )
+    _decide(tx, target, "barred")
     tx.event("task_barred", target.uid, by=command.sender.by, because=f"epoch {target.epoch}")
     return Reowned(target.uid, "barred")
+
+
+def _decided(tx: Transaction, uid: str) -> tuple[int, int]:
+    """The epochs at which this node won the task, and was barred from it. Kept for ever, and
+    apart: a late word at an old epoch must find its own outcome, never the other's."""
+    row = tx.db.execute("SELECT won, barred FROM ownership WHERE uid = ?", (uid,)).fetchone()
+    return row or (0, 0)
+
+
+def _decide(tx: Transaction, target: Target, column: Literal["won", "barred"]) -> None:
+    tx.db.execute(
+        f"INSERT INTO ownership (uid, {column}) VALUES (?, ?)"
+        f" ON CONFLICT (uid) DO UPDATE SET {column} = excluded.{column}",
+        (target.uid, target.epoch),
+    )
 
 
 _Row = tuple[str, int, int, str | None]
@@ -97,7 +115,7 @@ def _row_stands(
 
 
 def _is_quarantined(row: _Row) -> bool:
-    return bool(row[2]) and row[0] in (State.READY, State.PARKED)
+    return row[2] == 1 and row[0] in (State.READY, State.PARKED)
 
 
 def _giver_is_gone(tx: Transaction, row: _Row, fenced: tuple[Fenced, ...]) -> bool:
@@ -123,6 +141,7 @@ def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Beca
 
 def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
     because = Because("barred", f"the task is owned elsewhere from epoch {target.epoch} on")
+    keep_copy(tx, target.uid)  # it may be the last one: a later re-own can choose it
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
     if record is not None:
         let_go(tx, record, because, by=by)
@@ -138,9 +157,11 @@ def reown(tx: Transaction, command: Reown) -> tuple[Reowned, ...]:
 
 
 def _reown_one(tx: Transaction, command: Reown, target: Target) -> Reowned:
-    row, known = _row(tx, target.uid), _known_epoch(tx, target.uid)
-    if row is not None and row[1] == target.epoch and not row[2]:
+    won, barred = _decided(tx, target.uid)
+    if won == target.epoch:
         return Reowned(target.uid, "reowned")
+    row = _row(tx, target.uid)
+    known = max(won, barred, _known_epoch(tx, target.uid))
     because = _epoch_known(target, known) or _attempt_lives(tx, command, target)
     if because is None:
         because = (
@@ -151,6 +172,7 @@ def _reown_one(tx: Transaction, command: Reown, target: Target) -> Reowned:
     if because is not None:
         return Reowned(target.uid, "refused", because)
     _make_ready(tx, row, target, command.evidence.get(target.uid, ()))
+    _decide(tx, target, "won")
     tx.event("task_reowned", target.uid, was=row[0] if row else "MOVED", state="READY",
              by=command.sender.by, because=f"epoch {target.epoch}")  # fmt: skip
     return Reowned(target.uid, "reowned")
@@ -162,14 +184,15 @@ def _attempt_lives(tx: Transaction, command: Reown, target: Target) -> Because |
         return Because("attempt_lives", f"an attempt of {target.uid} is not proven dead here")
     known: set[int] = set()
     rows = tx.db.execute(
-        "SELECT n, node, incarnation, ended_at, outcome FROM attempt WHERE uid = ?", (target.uid,)
+        "SELECT n, node, incarnation, machine, ended_at, outcome FROM attempt WHERE uid = ?",
+        (target.uid,),
     )
-    for n, node, incarnation, ended_at, outcome in rows:
+    for n, node, incarnation, machine, ended_at, outcome in rows:
         known.add(n)
-        if ended_at is not None and outcome != "unproved":
+        is_ours = node == tx.node.name and machine == tx.node.machine  # `living` judged it
+        if is_ours or (ended_at is not None and outcome != "unproved"):
             continue
-        elsewhere = node != tx.node.name and Fenced(node, incarnation) not in command.fenced
-        if elsewhere and not command.alone:
+        if Fenced(node, incarnation) not in command.fenced and not command.alone:
             text = f"attempt {n} of {target.uid} ran on {node} and its end is not known"
             return Because("attempt_not_fenced", text)
     strangers = sorted(set(command.evidence.get(target.uid, ())) - known)
@@ -180,7 +203,7 @@ def _attempt_lives(tx: Transaction, command: Reown, target: Target) -> Because |
 
 
 def _may_not_take(tx: Transaction, command: Reown, row: _Row, target: Target) -> Because | None:
-    parked_alone = command.alone and row[0] in (State.PARKED, State.HELD)
+    parked_alone = command.alone and (row[0] in (State.PARKED, State.HELD) or row[2] == OLD_COPY)
     if _is_quarantined(row) or _giver_is_gone(tx, row, command.fenced) or parked_alone:
         return None
     return Because("has_row", f"{target.uid} is {row[0]} here at epoch {row[1]}")
@@ -188,11 +211,11 @@ def _may_not_take(tx: Transaction, command: Reown, row: _Row, target: Target) ->
 
 def _kept_stands(tx: Transaction, command: Reown, target: Target) -> Because | None:
     found = tx.db.execute(
-        "SELECT peer, peer_incarnation, life FROM tombstone WHERE uid = ?", (target.uid,)
+        "SELECT peer, peer_incarnation, life, xfer FROM tombstone WHERE uid = ?", (target.uid,)
     ).fetchone()
     if found is None or found[2] is None:
         return Because("unknown_task", f"{tx.node.name} has neither {target.uid} nor a copy of it")
-    if command.alone or Fenced(found[0], found[1]) in command.fenced:
+    if command.alone or found[3] is None or Fenced(found[0], found[1]) in command.fenced:
         return None
     return Because("not_fenced", f"{target.uid} moved to {found[0]}, which is not fenced")
 
@@ -214,12 +237,11 @@ def _make_ready(
     # here: their hundred is left behind, so that no number is ever used twice.
     tx.db.execute(
         "UPDATE task SET state = 'READY', epoch = ?, quarantined = 0, xfer = NULL, agent = NULL,"
-        " moved_in = 0, stopping = NULL, ready_at = ?, attempt = (max(attempt, ?) / 100 + 1) * 100"
+        " shared = 1, stopping = NULL, ready_at = ?, attempt = (max(attempt, ?) / 100 + 1) * 100"
         " WHERE uid = ?",
         (target.epoch, tx.stamp, max(on_disk, default=0), target.uid),
     )
     tx.moves(row[0] if row else None, State.READY)
-    tx.db.execute("DELETE FROM tombstone WHERE uid = ? AND xfer IS NULL", (target.uid,))
 
 
 def _close_move(tx: Transaction, uid: str) -> None:
@@ -235,11 +257,3 @@ def _close_move(tx: Transaction, uid: str) -> None:
         " WHERE uid = :uid",
         values,
     )
-
-
-def kept_task(tx: Transaction, uid: str) -> Task:
-    """The whole task as it was when it was given away."""
-    life, spec = tx.db.execute(
-        "SELECT life, spec FROM tombstone WHERE uid = ?", (uid,)
-    ).fetchone()
-    return built_task({**values_of(spec), **json.loads(life)})

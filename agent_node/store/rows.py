@@ -56,7 +56,7 @@ _NEW = (
     "spec",
 )  # fmt: skip
 _TRAVELLED = (
-    "hops", "moved_in", "stolen_from", "xfer", "attempt", "failures", "interruptions",
+    "hops", "shared", "stolen_from", "xfer", "attempt", "failures", "interruptions",
     "started_at", "progress", "failure_reason", "cost_usd", "tokens",
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def travelled_row(
     highest = max((n for n in numbers if isinstance(n, int)), default=0)
     return (
         *new_row(tx, task, state=state, wake_at=None),
-        task.hops, int(task.hops > 0), task.stolen_from, xfer, highest, task.failures,
+        task.hops, 1, task.stolen_from, xfer, highest, task.failures,
         task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
         None if task.tokens is None else to_json(task.tokens),
     )  # fmt: skip

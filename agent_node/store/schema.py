@@ -5,7 +5,7 @@ from __future__ import annotations
 # Each step is one transaction and is never edited once released: a change is a new step.
 # What no node may change in a task is one text, `spec`, and `sha256` is the hash of exactly that
 # text; `subject` and `needs` repeat a part of it for people who read the table (json_extract in a
-# generated column is refused under trusted_schema=OFF). `need_set` and `moved_in` lead the index
+# generated column is refused under trusted_schema=OFF). `need_set` and `shared` lead the index
 # of READY tasks so that a claim seeks straight to the first task that an agent may run.
 _FIRST = """
 CREATE TABLE node (
@@ -76,7 +76,7 @@ CREATE TABLE task (
   boost_per_minute REAL,
   heat REAL,
   hops INTEGER NOT NULL DEFAULT 0,
-  moved_in INTEGER NOT NULL DEFAULT 0,
+  shared INTEGER NOT NULL DEFAULT 0,
   stolen_from TEXT,
   xfer TEXT,
   quarantined INTEGER NOT NULL DEFAULT 0,
@@ -102,7 +102,7 @@ CREATE TABLE task (
   spec TEXT NOT NULL
 );
 CREATE INDEX task_by_state ON task (state);
-CREATE INDEX task_ready ON task (need_set, moved_in, rank, seq) WHERE state = 'READY';
+CREATE INDEX task_ready ON task (need_set, shared, rank, seq) WHERE state = 'READY';
 CREATE INDEX task_oldest ON task (ready_at) WHERE state = 'READY';
 CREATE INDEX task_unmovable ON task (pinned) WHERE state = 'READY' AND pinned = 1;
 CREATE INDEX task_wake ON task (wake_at) WHERE wake_at IS NOT NULL;
@@ -115,6 +115,7 @@ CREATE TABLE attempt (
   incarnation TEXT NOT NULL,
   agent TEXT NOT NULL,
   token TEXT,
+  machine TEXT,
   boot_id TEXT,
   pid INTEGER,
   start_ticks INTEGER,
@@ -168,6 +169,15 @@ CREATE TABLE tombstone (
 ) WITHOUT ROWID;
 CREATE INDEX tombstone_key ON tombstone (key) WHERE key IS NOT NULL;
 CREATE INDEX tombstone_settled ON tombstone (settled_at) WHERE settled_at IS NOT NULL;
+CREATE TABLE ownership (
+  uid TEXT PRIMARY KEY,
+  won INTEGER NOT NULL DEFAULT 0,
+  barred INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE peer (
+  name TEXT PRIMARY KEY,
+  incarnation TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE event (
   seq INTEGER PRIMARY KEY,
   at TEXT NOT NULL,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TypeVar
 
 from ..commands import Because
 from ..failpoints import failpoint
 from ..moves import Abort, Commit, Settle, Settled, Transferred
-from ..task import IMMUTABLE, State, Task, to_wire
-from .rows import WHOLE, attempts_of, task_of
+from ..task import State
+from .keeping import bury
+from .rows import WHOLE, task_of
 from .transaction import (
     Transaction,
     check_not_quarantined,
@@ -37,13 +37,6 @@ RETURNING epoch
 _LET_GO = f"""
 DELETE FROM task WHERE uid = :uid AND xfer = :xfer AND {may_change(State.MOVED)}
 RETURNING {WHOLE}, sha256, key
-"""
-_BURY = """
-INSERT INTO tombstone (uid, epoch, xfer, peer, peer_incarnation, key, at, sha256, life, spec)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (uid) DO UPDATE SET epoch = excluded.epoch, xfer = excluded.xfer, peer = excluded.peer,
-  peer_incarnation = excluded.peer_incarnation, key = excluded.key, ended = NULL, at = excluded.at,
-  settled_at = NULL, sha256 = excluded.sha256, life = excluded.life, spec = excluded.spec
 """
 
 
@@ -87,23 +80,13 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
     row = tx.db.execute(_LET_GO, {"uid": record.uid, "xfer": record.xfer}).fetchone()
     if row is None:
         return refuse(move.xfer, "not_escrow", f"{record.uid} is not in escrow for {move.xfer}")
-    _bury(tx, record, task_of(row[:-2]), spec=row[-3], sha256=row[-2], key=row[-1])
+    bury(tx, row, epoch=task_of(row[:-2]).epoch + 1, xfer=record.xfer, peer=record.peer,
+         peer_incarnation=record.peer_incarnation)  # fmt: skip
     tx.moves(State.ESCROW, None)
     set_outcome(tx, record.xfer, "committed")
     tx.event("task_moved", record.uid, was="ESCROW", state="MOVED", by=command.sender.by,
              because=record.why, data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
     return Transferred(record.xfer, "committed")
-
-
-def _bury(tx: Transaction, record: Record, task: Task, *, spec: str, sha256: str, key: str) -> None:
-    whole = to_wire(task)
-    whole["attempts"] = attempts_of(tx.db, task.uid)
-    life = {name: value for name, value in whole.items() if name not in IMMUTABLE}
-    values = (
-        task.uid, task.epoch + 1, record.xfer, record.peer, record.peer_incarnation, key,
-        tx.stamp, sha256, json.dumps(life, ensure_ascii=False, separators=(",", ":")), spec,
-    )  # fmt: skip
-    tx.db.execute(_BURY, values)
 
 
 def _abort_one(tx: Transaction, command: Abort, move: Settle) -> Transferred:

@@ -22,6 +22,7 @@ from . import (
     candidates,
     claims,
     giving,
+    hearsay,
     intake,
     quarantining,
     reading,
@@ -155,6 +156,8 @@ class SqliteStore:
     def _after_commit(self, tx: Transaction, raised: int | None) -> None:
         self._counts.update(tx.moved)
         self._note_idle(tx)
+        if tx.heard:
+            hearsay.write_file(self._db, self.path.parent)
         if raised is not None:
             failpoint("generation.before_file")
             node = self._transaction().node
@@ -199,6 +202,7 @@ class SqliteStore:
 
     def settle_in(self, *, machine: str, unknown_attempts: list[str]) -> str | None:
         """Judge the database against its file; a restored or copied one is quarantined here."""
+        self._take_back_hearsay()
         node = self._transaction().node
         mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
         why = judge(database=mark, file=file, here=machine, unknown_attempts=unknown_attempts)
@@ -211,6 +215,15 @@ class SqliteStore:
         if node.state != "quarantined" or (file and file.generation > node.generation):
             self._quarantine(why, machine=machine, above=file.generation if file else 0)
         return why
+
+    def _take_back_hearsay(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            hearsay.read_file(self._transaction(), self.path.parent)
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
     def _quarantine(self, why: str, *, machine: str, above: int) -> None:
         self._db.execute("BEGIN IMMEDIATE")

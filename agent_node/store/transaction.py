@@ -72,6 +72,7 @@ class Transaction:
         self.moved: Counter[str] = Counter()
         self.changed = False
         self.generation_due = False
+        self.heard = False  # of a later incarnation of another node
         self._counts = counts
         self._node: NodeRow | None = None
         self._need_sets: dict[str, int] = {}

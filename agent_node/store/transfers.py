@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..commands import Because
-from ..moves import Settle, Transferred
+from ..moves import Fenced, Settle, Transferred
+from .hearsay import hear_of
 from .transaction import Transaction
 
 Side = Literal["giver", "taker"]
@@ -56,6 +57,8 @@ def write_record(
     lease: tuple[str, float] | None = None,
 ) -> None:
     """Write down a transfer that was not known here."""
+    if record.peer_incarnation is not None:
+        hear_of(tx, (Fenced(record.peer, record.peer_incarnation),))
     boot, until = lease or (None, None)
     tx.db.execute(
         _WRITE,

@@ -10,6 +10,7 @@ from ..errors import BadInput, Refused
 from ..strict import JsonValue
 from ..task import FIELDS, SETTABLE, State
 from .giving import gone
+from .reowning import OLD_COPY
 from .rows import find_task
 from .transaction import Transaction, check_not_quarantined, check_sender, may_change, to_json
 
@@ -149,6 +150,11 @@ def _end(
     return Changed(uid, "changed", find_task(tx, uid))
 
 
+def _is_old_copy(tx: Transaction, uid: str) -> bool:
+    (flag,) = tx.db.execute("SELECT quarantined FROM task WHERE uid = ?", (uid,)).fetchone()
+    return bool(flag == OLD_COPY)
+
+
 _RETRIED = (State.FAILED, State.RETRYING, State.DEAD_LETTERED, State.CANCELLED)
 
 
@@ -160,6 +166,9 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state is State.READY:
         return Changed(command.uid, "changed", find_task(tx, command.uid))
+    if _is_old_copy(tx, command.uid):
+        text = f"{command.uid} ended before this database was put back; release it with --alone"
+        return _refused(command.uid, "old_copy", text)
     if state not in _RETRIED:
         text = f"{command.uid} is {state}; failed, dead and cancelled tasks can be retried"
         return _refused(command.uid, "not_retryable", text)

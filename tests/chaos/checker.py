@@ -11,6 +11,9 @@ from typing import NamedTuple
 from tests.node.daemon.living import rows_of
 
 
+Row = Mapping[str, object]
+
+
 class Line(NamedTuple):
     """One line of the ledger, as program.py wrote it."""
 
@@ -56,18 +59,18 @@ def read_ledger(path: Path) -> list[Line]:
 
 def judge(ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str]) -> Findings:
     """`databases` by the name of the home; `acked`: the uids whose addition was answered."""
-    tasks = {home: rows_of(path, "task") for home, path in databases.items()}
-    attempts = {home: rows_of(path, "attempt") for home, path in databases.items()}
-    completed = Counter(
-        str(row["uid"]) for rows in tasks.values() for row in rows if row["state"] == "COMPLETED"
-    )
-    accepted = Counter(
-        str(row["uid"]) for rows in attempts.values() for row in rows if row["outcome"] == "completed"
-    )
-    closed = {
-        (str(row["uid"]), int(row["n"]))
-        for rows in attempts.values() for row in rows if row["outcome"] is not None
-    }  # fmt: skip
+    tasks = [row for path in databases.values() for row in rows_of(path, "task")]
+    attempts = [row for path in databases.values() for row in rows_of(path, "attempt")]
+    return judge_rows(ledger, tasks, attempts, acked)
+
+
+def judge_rows(
+    ledger: list[Line], tasks: list[Row], attempts: list[Row], acked: Iterable[str]
+) -> Findings:
+    """The same of rows that have been read, those of all homes in one list."""
+    completed = Counter(str(row["uid"]) for row in tasks if row["state"] == "COMPLETED")
+    accepted = Counter(str(row["uid"]) for row in attempts if row["outcome"] == "completed")
+    closed = {(row["uid"], row["n"]) for row in attempts if row["outcome"] is not None}
     starts = Counter((line.uid, line.n) for line in ledger if line.word == "start")
     ended = {line.uid for line in ledger if line.word == "end"}
     return Findings(

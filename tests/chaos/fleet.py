@@ -34,6 +34,8 @@ class Fleet:
         self.hub: subprocess.Popen[bytes] | None = None
         self.log = place / "hub.log"
         self.log.touch()
+        self.marks = dict.fromkeys(NAMES, 0)  # the last event before the present daemon started
+        self.rest, self._far = os.pipe()  # on which nothing ever comes, to wait at
         self.done: list[str] = []  # what was done to it, for whoever reads a failure
 
     def _node(self, name: str, agent: list[str], journal: str) -> Node:
@@ -49,13 +51,16 @@ class Fleet:
         daemon = self.daemons[name] = self.nodes[name].start(failpoint=failpoint, ready=False)
         return daemon
 
-    def start_surely(self, name: str) -> None:
+    def start_surely(self, name: str, failpoint: str = "") -> None:
         """A daemon that answers."""
         end = time.monotonic() + HEAL_S
         while True:
-            daemon = self.start(name)
+            daemon = self.start(name, failpoint)
             with suppress(AssertionError):
                 daemon.hear("node_started")
+                with self.nodes[name].one_talk() as talk:
+                    events = talk.ask("events", after_seq=self.marks[name], limit=10_000)["events"]
+                self.marks[name] = events[-1]["seq"] if events else self.marks[name]
                 return
             assert time.monotonic() < end, f"{name} does not start: {daemon.said}"
             assert "already_running" in daemon.said, daemon.said
@@ -108,9 +113,11 @@ class Fleet:
             self._kill_pid(children[0], f"zygote of {name}")
 
     def kill_shim(self, name: str) -> None:
-        """-9 to a shim of this home."""
+        """-9 to a shim of this home whose program runs."""
+        zygotes = {pid for daemon in self.daemons.values() for pid in children_of(daemon.pid)}
         shims = [pid for pid in self.nodes[name].processes()
-                 if b"agent_node.zygote" in _command(pid)]  # fmt: skip
+                 if b"agent_node.zygote" in _command(pid) and pid not in zygotes
+                 and children_of(pid)]  # fmt: skip
         if shims:
             self._kill_pid(self.dice.choice(shims), f"shim of {name}")
 
@@ -119,13 +126,15 @@ class Fleet:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
-    def wake_stopped(self) -> int:
-        """CONT to everything of ours that a failpoint stopped; how many there were."""
-        stopped = [pid for node in self.nodes.values() for pid in node.processes() if _is_stopped(pid)]
-        for pid in stopped:
+    def stopped(self) -> list[int]:
+        """Everything of ours that stands still."""
+        return [pid for pid in self._processes() if _is_stopped(pid)]
+
+    def wake_stopped(self) -> None:
+        """CONT to everything of ours that a failpoint stopped."""
+        for pid in self.stopped():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        return len(stopped)
 
     # --- work -----------------------------------------------------------------------------------
 
@@ -139,7 +148,9 @@ class Fleet:
     def repeat_additions(self, name: str) -> None:
         """Add what was never acknowledged: the same uid is only ever added once."""
         mine = [one for one in self._unsure if one.startswith(f"{name} ")]
-        tasks = [{"uid": one.split()[1], "subject": "write it down"} for one in mine]
+        retry = {"strategy": "immediate"}  # where a failpoint makes an attempt fail
+        tasks = [{"uid": one.split()[1], "subject": "write it down", "max_attempts": 50,
+                  "retry": retry} for one in mine]  # fmt: skip
         if not tasks:
             return
         with suppress(LinkDown):
@@ -216,6 +227,8 @@ class Fleet:
         for node in self.nodes.values():
             node.clean_up()
         end_all(self._processes)
+        os.close(self.rest)
+        os.close(self._far)
 
 
 def _command(pid: int) -> bytes:

@@ -36,7 +36,7 @@ def main(folder: str) -> None:
     dice = random.Random()
     if dice.random() < 0.3:
         leave_a_child_behind()
-    time.sleep(dice.random() * 0.08)  # the work
+    time.sleep(dice.random() * 0.25)  # the work
     say("end")
 
 

@@ -50,7 +50,7 @@ def rage(fleet: Fleet, steps: int) -> None:
         fleet.start(name)
     for step in range(steps):
         if step % 2 == 0:
-            fleet.add(fleet.dice.randint(1, 4))
+            fleet.add(fleet.dice.randint(2, 9))
         fleet.dice.choice(blows)(fleet)
         for name in NAMES:
             fleet.tend(name)

@@ -80,12 +80,13 @@ class FakeDaemon:
     def clear_all(self, attempt: Attempt) -> Evidence:
         """The same, and then whoever has become our own child because its shim died."""
         evidence = self.clear(attempt)
-        kill_strays(keep=[self.zygote.pid])
-        wait_until(lambda: children_of_ours(but=self.zygote.pid) == [] or self._reap() < 0)
+        wait_until(self._alone)
         return evidence
 
-    def _reap(self) -> int:
-        return reap_children(keep=[self.zygote.pid])
+    def _alone(self) -> bool:
+        kill_strays(keep=[self.zygote.pid])
+        reap_children(keep=[self.zygote.pid])
+        return children_of_ours(but=self.zygote.pid) == []
 
 
 def wait_readable(descriptor: int) -> None:

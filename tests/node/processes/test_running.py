@@ -89,7 +89,9 @@ def test_the_environment_is_exactly_the_jobs(daemon: FakeDaemon):
 
 
 def test_the_program_has_a_session_of_its_own_and_default_signals(daemon: FakeDaemon):
-    attempt = daemon.shell("cut -d' ' -f1,6 /proc/$$/stat; grep -E 'Sig(Blk|Ign)' /proc/$$/status")
+    attempt = daemon.shell(
+        "cut -d' ' -f1,6 /proc/$$/stat; exec grep -E 'Sig(Blk|Ign)' /proc/self/status"
+    )
     daemon.end(attempt)
     first, *masks = attempt.printed().splitlines()
     pid, session = first.split()

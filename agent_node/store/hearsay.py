@@ -1,0 +1,67 @@
+"""Remembers the latest incarnation heard of every other node, also when the database is put back."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import BadInput, StoreCorrupt
+from ..moves import Fenced
+from ..strict import decode_object
+from .transaction import Transaction
+
+FILE = "heard.json"
+_LIMIT = 1024 * 1024
+_HEAR = """
+INSERT INTO peer (name, incarnation) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation
+ WHERE excluded.incarnation > peer.incarnation
+"""
+
+
+def known_incarnation(tx: Transaction, node: str) -> str | None:
+    """The latest incarnation of a node that was ever named here; None: it never was."""
+    row = tx.db.execute("SELECT incarnation FROM peer WHERE name = ?", (node,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def hear_of(tx: Transaction, named: Iterable[Fenced]) -> None:
+    """Remember these incarnations, where they are later than what was known."""
+    for one in named:
+        if tx.db.execute(_HEAR, (one.node, one.incarnation)).rowcount:
+            tx.changed = tx.heard = True
+
+
+def write_file(db: sqlite3.Connection, home: Path) -> None:
+    """The same beside the database, durable before any answer leaves: it is not put back with it."""
+    said = dict(db.execute("SELECT name, incarnation FROM peer ORDER BY name").fetchall())
+    fresh = home / f".{FILE}.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        json.dump({"incarnations": said}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.rename(home / FILE)
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_file(tx: Transaction, home: Path) -> None:
+    """Take back into the database what the file knows and an older copy of it does not."""
+    try:
+        raw = (home / FILE).read_bytes()
+    except FileNotFoundError:
+        return
+    try:
+        said = decode_object(raw, _LIMIT).get("incarnations")
+    except BadInput as error:
+        raise StoreCorrupt(f"{home / FILE} is damaged: {error}; remove it to start without") from error
+    if isinstance(said, dict):
+        hear_of(tx, (Fenced(name, str(incarnation)) for name, incarnation in said.items()))

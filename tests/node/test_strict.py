@@ -1,0 +1,192 @@
+"""The one strict decoder: whatever comes in becomes a value, or one clear error and never a crash."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_node.errors import BadInput
+from agent_node.strict import DEPTH_MAX, LINE_MAX, decode_line, decode_object, kind_of
+from agent_node.task import task_from
+
+REFUSED = {
+    "empty": (b"", "not JSON"),
+    "half": (b'{"a":', "not JSON"),
+    "two values": (b"{} {}", "not JSON"),
+    "a comment": (b"{} // x", "not JSON"),
+    "single quotes": (b"{'a': 1}", "not JSON"),
+    "a trailing comma": (b"[1,]", "not JSON"),
+    "a control character": (b'"a\x01b"', "not JSON"),
+    "a raw NUL": (b'"a\x00b"', "not JSON"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", "not JSON"),
+    "latin-1": (b'"\xe9"', "not UTF-8 at byte 1"),
+    "an overlong form": (b'"\xc0\x80"', "not UTF-8"),
+    "a surrogate in UTF-8": (b'"\xed\xa0\x80"', "not UTF-8"),
+    "a cut character": (b'"\xe2\x82', "not UTF-8"),
+    "UTF-16": ('{"a":1}'.encode("utf-16"), "not UTF-8"),
+    "NaN": (b"NaN", "NaN"),
+    "NaN inside": (b'{"a":[NaN]}', "NaN"),
+    "Infinity": (b"Infinity", "Infinity"),
+    "-Infinity": (b"[-Infinity]", "-Infinity"),
+    "1e400": (b"1e400", "beyond what a double holds"),
+    "-1e400": (b"-1e400", "beyond what a double holds"),
+    "2 ** 63": (b"9223372036854775808", "64 bits"),
+    "-2 ** 63 - 1": (b"-9223372036854775809", "64 bits"),
+    "5,000 digits": (b"1" * 5000, "64 bits"),
+    "a leading zero": (b"010", "not JSON"),
+    "a plus": (b"+1", "not JSON"),
+    "a hexadecimal": (b"0x10", "not JSON"),
+    "a key twice": (b'{"a":1,"a":1}', "'a' stands twice"),
+    "a key twice, once escaped": (b'{"a":1,"\\u0061":2}', "'a' stands twice"),
+    "a key twice, deep": (b'[{"x":{"a":1,"b":2,"a":3}}]', "'a' stands twice"),
+    "an escaped NUL": (b'"a\\u0000b"', "NUL"),
+    "an escaped NUL in a key": (b'{"\\u0000":1}', "NUL"),
+    "a lone high surrogate": (b'"\\ud800"', "lone surrogate"),
+    "a lone low surrogate": (b'["\\udfff"]', "lone surrogate"),
+    "a lone surrogate in a key": (b'{"a\\ud800":1}', "lone surrogate"),
+    "surrogates in the wrong order": (b'"\\udc00\\ud800"', "lone surrogate"),
+    "17 lists": (b"[" * 17 + b"]" * 17, "deeper than 16"),
+    "17 objects": (b'{"a":' * 17 + b"1" + b"}" * 17, "deeper than 16"),
+    "100,000 lists": (b"[" * 100_000 + b"]" * 100_000, "deeper than 16"),
+    "a million open lists": (b"[" * 1_000_000, ""),
+    "a million open objects": (b'{"a":' * 1_000_000, ""),
+}
+TAKEN = {
+    "null": (b"null", None),
+    "white space around": (b" \t{}\r\n", {}),
+    "2 ** 63 - 1": (b"9223372036854775807", 2**63 - 1),
+    "-2 ** 63": (b"-9223372036854775808", -(2**63)),
+    "a large double": (b"1.7976931348623157e308", 1.7976931348623157e308),
+    "-0": (b"-0", 0),
+    "a pair of surrogates": (b'"\\ud83d\\ude00"', "\U0001f600"),
+    "an emoji": ('"\U0001f600"'.encode(), "\U0001f600"),
+    "one key in two objects": (b'[{"a":1},{"a":2}]', [{"a": 1}, {"a": 2}]),
+    "an empty key": (b'{"":1}', {"": 1}),
+    "DEL and C1": (b'"\x7f\xc2\x85"', "\x7f\x85"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_strict_json_is_one_clear_error(name: str) -> None:
+    raw, said = REFUSED[name]
+    with pytest.raises(BadInput) as caught:
+        decode_line(raw)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_strict_json_is_its_value(name: str) -> None:
+    raw, value = TAKEN[name]
+    assert decode_line(raw) == value
+
+
+def test_sixteen_levels_are_taken_the_innermost_value_counted() -> None:
+    assert decode_line(b"[" * DEPTH_MAX + b"]" * DEPTH_MAX)
+    assert decode_line(b'{"a":' * 14 + b"[1]" + b"}" * 14)
+    with pytest.raises(BadInput, match="deeper"):
+        decode_line(b'{"a":' * 15 + b"[1]" + b"}" * 15)
+
+
+def test_brackets_in_text_are_no_depth() -> None:
+    assert decode_line(json.dumps("[{" * 1000).encode()) == "[{" * 1000
+
+
+def test_a_line_has_a_largest_size() -> None:
+    exact = b'"' + b"x" * (LINE_MAX - 2) + b'"'
+    assert len(str(decode_line(exact))) == LINE_MAX - 2
+    with pytest.raises(BadInput, match="8388609 bytes where at most 8388608"):
+        decode_line(exact + b" ")
+    with pytest.raises(BadInput, match="5 bytes where at most 4"):
+        decode_line(b'"abc"', 4)
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"1", b'"x"', b"null", b"true"])
+def test_a_document_is_an_object(raw: bytes) -> None:
+    with pytest.raises(BadInput, match="where an object belongs"):
+        decode_object(raw)
+
+
+def test_true_is_no_number_and_says_what_it_is() -> None:
+    assert kind_of(decode_line(b"true")) == "boolean"
+    assert decode_line(b"[true, 1]") == [True, 1]
+    assert [type(item) for item in decode_line(b"[true, 1, 1.0]")] == [bool, int, float]  # type: ignore[union-attr]
+
+
+def test_a_hostile_line_does_not_cost_more_memory_than_its_size_warrants() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput):
+            decode_line(b"[" * 4_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40_000_000
+
+
+SEEDS = [
+    b'{"id":7,"do":"escrow","to":"loom","why":"stolen","lease_s":60,"moves":[{"xfer":"01XFER00000000000000000001","uid":"01TASK00000000000000000001","epoch":1}]}',
+    b'{"uid":"01TASK00000000000000000001","subject":"caf\\u00e9 \\ud83d\\ude00","extra":{"a":[1.5,-2e10,null,true]},"not_before":"2026-03-10T03:45:02.123Z","needs":["a","b"]}',
+    '{"subject":"überprüfe","body":"a\\nb","priority":5,"retry":{"jitter":0.5}}'.encode(),
+    b'[[[[{"a":{"b":{"c":[1,2,3]}}}]]],9223372036854775807,-0.0,""]',
+]
+INSERTS = [b'"', b"\\", b"\\u0000", b"\\ud800", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\xff",
+           b"NaN", b"1e999", b"-", b"9" * 25, b"true", b"null", b" ", b"\xf0\x9f\x98\x80", b"//"]  # fmt: skip
+
+
+def mutated(rng: random.Random) -> bytes:
+    """A real line with a few bytes changed, doubled, cut or put in."""
+    raw = bytearray(rng.choice(SEEDS))
+    for _ in range(rng.randint(1, 6)):
+        at, much = rng.randrange(len(raw) + 1), rng.randint(1, 8)
+        what = rng.randrange(5)
+        if what == 0:
+            raw[at : at + much] = b""
+        elif what == 1:
+            raw[at:at] = rng.choice(INSERTS)
+        elif what == 2:
+            raw[at:at] = raw[at : at + much * 4]
+        elif what == 3 and at < len(raw):
+            raw[at] = rng.randrange(256)
+        else:
+            raw[at : at + much] = rng.randbytes(much)
+    return bytes(raw)
+
+
+def decoded_or_refused(raw: bytes) -> None:
+    """Nothing but BadInput may come of it, and what was taken is what JSON itself reads."""
+    try:
+        value = decode_line(raw)
+    except BadInput as error:
+        assert str(error)
+        return
+    assert json.dumps(value, sort_keys=True) == json.dumps(json.loads(raw), sort_keys=True)
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    try:
+        task_from(value)
+    except BadInput:
+        return
+
+
+def test_ten_thousand_mutated_lines_are_values_or_clear_errors() -> None:
+    rng = random.Random(20260310)
+    for _ in range(10_000):
+        decoded_or_refused(mutated(rng))
+
+
+@pytest.mark.soak
+def test_a_million_mutated_lines_are_values_or_clear_errors() -> None:
+    rng = random.Random()
+    for _ in range(1_000_000):
+        decoded_or_refused(mutated(rng))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_value_or_a_clear_error(raw: bytes) -> None:
+    decoded_or_refused(raw)
