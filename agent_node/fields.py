@@ -8,7 +8,7 @@ from datetime import datetime
 
 from .clock import iso, parse_iso
 from .errors import BadInput
-from .strict import JsonObject, JsonValue, check_text, kind_of
+from .strict import DEPTH_MAX, JsonObject, JsonValue, check_text, kind_of
 from .ulid import is_ulid
 
 SUBJECT_MAX = 500
@@ -17,6 +17,7 @@ EXTRA_MAX = 64 * 1024
 TAGS_MAX = 64
 TAG_MAX = 64
 TEXT_MAX = 4096
+NESTING_MAX = DEPTH_MAX // 2
 
 Check = Callable[[JsonValue, str], JsonValue]
 is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
@@ -185,12 +186,31 @@ def listing(value: JsonValue, name: str) -> JsonValue:
 
 
 def check_size(value: JsonValue, name: str, largest: int = EXTRA_MAX) -> None:
-    """Refuse a nested value whose JSON is larger than what a row should carry."""
+    """Refuse a nested value that is larger, or deeper, than what can be carried everywhere."""
     import json
 
+    _check_nesting(value, name)
     size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     if size > largest:
         raise BadInput(f"{size} bytes of JSON; at most {largest} are taken", name)
+
+
+def _check_nesting(value: JsonValue, name: str) -> None:
+    """Half of what a line may have: the task travels inside other objects."""
+    level: list[JsonValue] = [value]
+    for _ in range(NESTING_MAX):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else _items(item))
+        ]
+        if not level:
+            return
+    raise BadInput(f"nested deeper than {NESTING_MAX}", name)
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def history(value: JsonValue, name: str) -> JsonValue:

@@ -18,6 +18,6 @@ settings.load_profile("steady")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Homes of tests lie in memory where there is room: thousands of them fsync all the time."""
-    shm = "/dev/shm"  # noqa: S108 - only a place that is fast; tmp_path makes private folders in it
+    shm = "/dev/shm"
     if os.access(shm, os.W_OK) and os.statvfs(shm).f_bavail * os.statvfs(shm).f_frsize > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", shm)

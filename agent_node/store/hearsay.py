@@ -1,4 +1,4 @@
-"""Remembers the latest incarnation heard of every other node, also when the database is put back."""
+"""Remembers the latest incarnation heard of every node, also when the database is put back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hear_of(tx: Transaction, named: Iterable[Fenced]) -> None:
 
 
 def write_file(db: sqlite3.Connection, home: Path) -> None:
-    """The same beside the database, durable before any answer leaves: it is not put back with it."""
+    """The same beside the database, durable before any answer leaves."""
     said = dict(db.execute("SELECT name, incarnation FROM peer ORDER BY name").fetchall())
     fresh = home / f".{FILE}.{os.getpid()}"
     fresh.unlink(missing_ok=True)
@@ -62,6 +62,7 @@ def read_file(tx: Transaction, home: Path) -> None:
     try:
         said = decode_object(raw, _LIMIT).get("incarnations")
     except BadInput as error:
-        raise StoreCorrupt(f"{home / FILE} is damaged: {error}; remove it to start without") from error
+        text = f"{home / FILE} is damaged: {error}; remove it to start without it"
+        raise StoreCorrupt(text) from error
     if isinstance(said, dict):
         hear_of(tx, (Fenced(name, str(incarnation)) for name, incarnation in said.items()))

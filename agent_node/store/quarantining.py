@@ -35,7 +35,8 @@ def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
     ended = "('COMPLETED', 'FAILED', 'DEAD_LETTERED', 'CANCELLED')"
     tx.db.execute(f"UPDATE task SET quarantined = 1, wake_at = NULL WHERE state NOT IN {ended}")
     # What had ended here may have been retried and moved since: it is not brought back lightly.
-    tx.db.execute(f"UPDATE task SET quarantined = 2 WHERE state IN {ended} AND state <> 'COMPLETED'")
+    old = f"state IN {ended} AND state <> 'COMPLETED'"
+    tx.db.execute(f"UPDATE task SET quarantined = 2 WHERE {old}")
     tx.db.execute(
         "UPDATE transfer SET outcome = 'quarantined' WHERE outcome IN ('escrowed', 'held')"
     )

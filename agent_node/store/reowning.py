@@ -8,9 +8,9 @@ from ..commands import Because
 from ..errors import Refused
 from ..moves import Bar, Fenced, Reown, Reowned, Target
 from ..task import State
-from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
 from .hearsay import hear_of, known_incarnation
 from .keeping import keep_copy, kept_task
+from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
 from .taking import let_go
 from .transaction import Transaction, check_sender, may_change
 from .transfers import find_record
@@ -68,7 +68,8 @@ def _bar_one(tx: Transaction, command: Bar, target: Target) -> Reowned:
 
 def _decided(tx: Transaction, uid: str) -> tuple[int, int]:
     """The epochs at which this node won the task, and was barred from it. Kept for ever, and
-    apart: a late word at an old epoch must find its own outcome, never the other's."""
+    apart: a late word at an old epoch must find its own outcome, never the other's.
+    """
     row = tx.db.execute("SELECT won, barred FROM ownership WHERE uid = ?", (uid,)).fetchone()
     return row or (0, 0)
 

@@ -123,7 +123,7 @@ class Transaction:
         self.db.execute(_EVENT, values)
 
     def need_set(self, needs: list[str]) -> int:
-        """The number under which this set of needs is indexed, linked to every agent that meets it."""
+        """The number of this set of needs in the index, linked to every agent that meets it."""
         text = _compact(needs)
         known = self._need_sets.get(text)
         if known is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -17,6 +19,7 @@ from tests.node.daemon.living import Daemon, Node, children_of, end_all, is_read
 
 PROGRAM = Path(__file__).with_name("program.py")
 HEAL_S = 90.0
+Task = dict[str, object]
 NAMES = ("iris", "loom")
 
 
@@ -26,11 +29,12 @@ class Fleet:
     def __init__(self, place: Path, seed: str, journal: str = "wal") -> None:
         self.dice = Random(seed)
         self.place, self.seed = place, seed
-        agent = [sys.executable, "-I", "-S", str(PROGRAM), str(place)]
-        self.nodes = {name: self._node(name, agent, journal) for name in NAMES}
+        self._journal = journal
+        self.nodes = {name: Node(place / name, name) for name in NAMES}
+        self._configure(skills=())
         self.daemons: dict[str, Daemon] = {}
         self.acked: list[str] = []
-        self._unsure: list[str] = []
+        self._unsure: dict[str, list[Task]] = {name: [] for name in NAMES}
         self.hub: subprocess.Popen[bytes] | None = None
         self.log = place / "hub.log"
         self.log.touch()
@@ -38,10 +42,12 @@ class Fleet:
         self.rest, self._far = os.pipe()  # on which nothing ever comes, to wait at
         self.done: list[str] = []  # what was done to it, for whoever reads a failure
 
-    def _node(self, name: str, agent: list[str], journal: str) -> Node:
-        run = ", ".join(f'"{word}"' for word in agent)
-        table = f'[[agent]]\nname = "{name}"\nrun = [{run}]\nslots = 2\nskills = []\n'
-        return Node(self.place / name, name, agents=table, journal=journal, stop_grace_s=5)
+    def _configure(self, *, skills: Sequence[str]) -> None:
+        run = [sys.executable, "-I", "-S", str(PROGRAM), str(self.place)]
+        for name, node in self.nodes.items():
+            table = f'[[agent]]\nname = "{name}"\nrun = {json.dumps(run)}\nslots = 2\n'
+            table += f"skills = {json.dumps(skills)}\n"
+            node.configure(agents=table, journal=self._journal, stop_grace_s=5)
 
     # --- what lives in it -----------------------------------------------------------------------
 
@@ -82,12 +88,13 @@ class Fleet:
         if name not in self.daemons and self.dice.random() < 0.5:
             self.start(name)
 
-    def start_hub(self, failpoint: str = "") -> None:
-        """A hub double that knows nothing, in place of an earlier one."""
+    def start_hub(self, failpoint: str = "", *, gives_up: float = 0.1) -> None:
+        """A hub double that knows nothing, in place of an earlier one; `gives_up`: how often it
+        leaves a move where it stands."""
         self.kill_hub()
         env = self.nodes["iris"].env | ({"ARC_FAILPOINT": failpoint} if failpoint else {})
         homes = [str(node.home) for node in self.nodes.values()]
-        words = [self.dice.randbytes(4).hex(), str(self.log), *homes]
+        words = [self.dice.randbytes(4).hex(), str(self.log), str(gives_up), *homes]
         self.hub = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.hub", *words], cwd=ROOT,
             env=env | {"AGENT_NODE_HOME": str(self.place)}, start_new_session=True,
@@ -138,19 +145,26 @@ class Fleet:
 
     # --- work -----------------------------------------------------------------------------------
 
-    def add(self, count: int) -> None:
+    def add(self, count: int, *, needs: Sequence[str] = ()) -> None:
         """New tasks, to either home; an addition without an answer is repeated later."""
         name = self.dice.choice(NAMES)
-        uids = [new_ulid(self.dice) for _ in range(count)]
-        self._unsure += [f"{name} {uid}" for uid in uids]
+        retry = {"strategy": "immediate"}  # where a failpoint makes an attempt fail
+        tasks: list[Task] = [
+            {"uid": new_ulid(self.dice), "subject": "write it down", "needs": [*needs],
+             "max_attempts": 50, "retry": retry} for _ in range(count)
+        ]  # fmt: skip
+        self._unsure[name] += tasks
         self.repeat_additions(name)
+
+    def add_waiting(self) -> None:
+        """A few tasks in each home that nobody there can run yet, so that there is always something
+        to move; healing teaches both homes to run them."""
+        for _ in NAMES:
+            self.add(6, needs=["later"])
 
     def repeat_additions(self, name: str) -> None:
         """Add what was never acknowledged: the same uid is only ever added once."""
-        mine = [one for one in self._unsure if one.startswith(f"{name} ")]
-        retry = {"strategy": "immediate"}  # where a failpoint makes an attempt fail
-        tasks = [{"uid": one.split()[1], "subject": "write it down", "max_attempts": 50,
-                  "retry": retry} for one in mine]  # fmt: skip
+        tasks = self._unsure[name]
         if not tasks:
             return
         with suppress(LinkDown):
@@ -162,7 +176,7 @@ class Fleet:
                 side.close()
             assert {one["outcome"] for one in results} <= {"added", "exists"}, results
             self.acked += [one["uid"] for one in results]
-            self._unsure = [one for one in self._unsure if one not in mine]
+            self._unsure[name] = []
 
     # --- its end ----------------------------------------------------------------------------------
 
@@ -170,6 +184,7 @@ class Fleet:
         """Nothing is killed any more: everything ends, or it is a finding."""
         self.kill_hub()
         self.wake_stopped()
+        self._configure(skills=["later"])
         for name, node in self.nodes.items():
             self.kill(name)
             assert node.home.exists()
@@ -184,14 +199,14 @@ class Fleet:
         finally:
             hub.close()
         assert hub.stranded == []
-        assert self._unsure == []
+        assert not any(self._unsure.values())
 
     def _is_over(self, hub: HubDouble) -> bool:
         hub.open()
         if hub.settle():
             return False
         counts = [side.ask("status")["counts"] for side in hub._sides.values()]
-        if all(set(one) <= {"COMPLETED"} for one in counts) and not self._unsure:
+        if all(set(one) <= {"COMPLETED"} for one in counts) and not any(self._unsure.values()):
             return True
         for daemon in self.daemons.values():
             is_ready(daemon.process.stderr.fileno(), 0.02)  # type: ignore[union-attr]

@@ -1,6 +1,6 @@
 """A hub double without any memory: settles what the nodes report as doubts, then moves tasks.
 
-`python -m tests.chaos.hub SEED LOG HOME HOME` goes on until it is killed; a link that breaks is
+`python -m tests.chaos.hub SEED LOG GIVES_UP HOME HOME` goes on until it is killed; a link that breaks is
 opened anew. It writes a line to LOG when one of its `serve` processes was killed.
 """
 
@@ -90,8 +90,10 @@ class Side:
 class HubDouble:
     """The escrow protocol between two homes. All it knows it asks the nodes for."""
 
-    def __init__(self, homes: list[Path], env: Mapping[str, str], dice: Random) -> None:
-        self._homes, self._env, self._dice = homes, env, dice
+    def __init__(
+        self, homes: list[Path], env: Mapping[str, str], dice: Random, gives_up: float = 0.0
+    ) -> None:
+        self._homes, self._env, self._dice, self._gives_up = homes, env, dice, gives_up
         self._sides: dict[str, Side] = {}
         self.killed = 0
         self.stranded: list[str] = []
@@ -171,7 +173,7 @@ class HubDouble:
         taken = side.ask("escrow", to=taker, why="moved", lease_s=30, moves=moves, **both)
         offers = [{name: one[name] for name in ("xfer", "task", "sha256")}
                   for one in taken["results"] if one["outcome"] == "escrowed"]  # fmt: skip
-        if not offers or self._dice.random() < 0.1:
+        if not offers or self._dice.random() < self._gives_up:
             return
         back = {"incarnation": other.incarnation, "peer_incarnation": side.incarnation}
         held = other.ask("hold", why="moved", moves=offers, even_if_stopped=True,
@@ -183,7 +185,7 @@ class HubDouble:
         for do, at, peer in (("commit", giver, taker), ("activate", taker, giver),
                              ("settled", giver, taker)):  # fmt: skip
             for one in offers:
-                if self._dice.random() < 0.05:
+                if self._dice.random() < self._gives_up / 2:
                     return
                 self._tell(at, peer, do, one["xfer"], one["task"]["uid"])
 
@@ -194,8 +196,8 @@ def new_ulid(dice: Random) -> str:
     return "".join(_LETTERS[number >> shift & 31] for shift in range(125, -1, -5))
 
 
-def main(seed: str, log: str, *homes: str) -> None:
-    hub = HubDouble([*map(Path, homes)], os.environ, Random(seed))
+def main(seed: str, log: str, gives_up: str, *homes: str) -> None:
+    hub = HubDouble([*map(Path, homes)], os.environ, Random(seed), float(gives_up))
     written = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     while True:
         killed = hub.killed

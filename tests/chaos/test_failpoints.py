@@ -53,9 +53,12 @@ def test_every_named_place_is_tried() -> None:
 
 def test_a_daemon_may_die_at_every_named_place(make_fleet: MakeFleet) -> None:
     fleet = make_fleet("in the daemon")
+    fleet.add_waiting()
     fleet.start_surely("loom")
     fleet.start_hub()
     for failpoint in IN_THE_DAEMON:
+        if failpoint.startswith("abort.before"):
+            fleet.start_hub(gives_up=0.8)
         die_once(fleet, failpoint)
     must_be_clean(fleet)
 
@@ -117,11 +120,10 @@ def _three_ended(fleet: Fleet) -> bool:
 
 def test_a_serve_by_itself_may_die_at_every_named_place(make_fleet: MakeFleet) -> None:
     fleet = make_fleet("without a daemon")
-    fleet.add(12)
-    fleet.add(12)
+    fleet.add_waiting()
     for failpoint in WITHOUT_A_DAEMON:
         before = fleet.log.read_text().count("serve_killed")
-        fleet.start_hub(failpoint)
+        fleet.start_hub(failpoint, gives_up=0.8 if failpoint[:4] in {"abor", "drop"} else 0.1)
         meanwhile(fleet, lambda before=before:  # type: ignore[misc]
                   fleet.log.read_text().count("serve_killed") > before, failpoint)  # fmt: skip
     must_be_clean(fleet)
@@ -131,6 +133,7 @@ def test_a_serve_by_itself_may_die_at_every_named_place(make_fleet: MakeFleet) -
 def test_a_failing_disk_doubles_and_loses_nothing(make_fleet: MakeFleet, failpoint: str) -> None:
     """Whether the daemon goes on or ends is the disk's matter; the next one finds all in order."""
     fleet = make_fleet(failpoint)
+    fleet.add_waiting()
     fleet.start_surely("loom")
     fleet.start_surely("iris", failpoint)
     fleet.start_hub()
@@ -147,6 +150,7 @@ def test_who_stands_still_for_a_while_and_goes_on_does_no_harm(
     make_fleet: MakeFleet, failpoint: str
 ) -> None:
     fleet = make_fleet(failpoint)
+    fleet.add_waiting()
     fleet.start_surely("loom")
     fleet.start_surely("iris", failpoint)
     fleet.start_hub()
