@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 
 _PREFIX = "arc-attempt-"
+_ENTERED_BY_S = 60.0
 
 
 def find_base(
@@ -65,6 +67,15 @@ def remove(path: str) -> bool:
     except OSError:  # EBUSY: it is not empty yet; the caller tries again later
         return False
     return True
+
+
+def sweep(base: str) -> None:
+    """Remove what ended attempts left empty; one made a moment ago may be about to be entered."""
+    with os.scandir(base) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                if time.time() - entry.stat(follow_symlinks=False).st_ctime > _ENTERED_BY_S:
+                    remove(entry.path)
 
 
 def _own_path(own: str) -> str | None:

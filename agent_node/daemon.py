@@ -36,7 +36,7 @@ from .zygote_link import Zygote
 
 REST_S = 30.0  # the longest the loop waits: the report is due by then
 STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
-FORGET_EVERY_S = 3600.0
+FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
 
 
 class AlreadyRunning(NodeError):
@@ -221,8 +221,9 @@ class Daemon:
             self.store.apply(Raise())
 
     def _forget(self) -> None:
-        self.store.apply(Forget())
-        self._timers.later(FORGET_EVERY_S, self._forget)
+        """A little at a time, so that nothing waits for it."""
+        more = self.store.apply(Forget()) >= FORGET_AT_ONCE
+        self._timers.later(1.0 if more else FORGET_EVERY_S, self._forget)
 
     def _wake_due(self) -> None:
         if self._until_due_s() <= 0:

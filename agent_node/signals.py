@@ -13,7 +13,9 @@ Heard = Callable[[str], None]
 class Signals:
     """From now on each of these signals calls its function from the loop, by name."""
 
-    def __init__(self, selector: selectors.BaseSelector, heard: Mapping[signal.Signals, Heard]) -> None:
+    def __init__(
+        self, selector: selectors.BaseSelector, heard: Mapping[signal.Signals, Heard]
+    ) -> None:
         self._heard = heard
         near, far = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._pipe = near

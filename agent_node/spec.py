@@ -41,7 +41,7 @@ def content_of(spec: str) -> JsonObject:
 
 
 def values_of(spec: str) -> JsonObject:
-    """The immutable fields that a spec holds, floats given back; absent ones are at their default."""
+    """The immutable fields that a spec holds; absent ones are at their default."""
     values: JsonObject = json.loads(spec)
     for name in LOOSE_FIELDS:
         if name in values:

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import NamedTuple, NoReturn
 
-from .cgroups import enter_new
+from .cgroups import enter_new, sweep
 from .failpoints import failpoint
 from .handing import hand_over, take_over
 from .job import RUN_ATTEMPT, decode_job
@@ -91,6 +91,8 @@ def _fill(
     spares: list[int], poll: select.poll, daemon: socket.socket, setting: _Setting
 ) -> None:
     """Fork until enough shims wait; out of processes, leave it for the next second."""
+    if setting.cgroup_base and len(spares) < SPARES:
+        sweep(setting.cgroup_base)
     while len(spares) < SPARES:
         near, far = os.pipe()
         failpoint("zygote.before_fork")

@@ -21,7 +21,7 @@ from agent_node.ulid import new_ulid
 
 from .floor_queue import connect
 from .machine import load
-from .measuring import Place, Row, in_turns, ratio, timed
+from .measuring import Place, Row, in_turns, milliseconds, ratio
 from .work import BODY
 
 AGAINST = (
@@ -109,8 +109,8 @@ def add_rows(place: Place) -> Iterator[Row]:
     check_same(answers.answer(session, request_line(2)), floor.answer(request_line(2)))
     mine, other = in_turns(
         len(lines),
-        lambda: 1000 * timed(lambda: answers.answer(session, next(ours))),
-        lambda: 1000 * timed(lambda: floor.answer(next(theirs))),
+        milliseconds(lambda: answers.answer(session, next(ours))),
+        milliseconds(lambda: floor.answer(next(theirs))),
     )
     (held,) = floor.db.execute("SELECT count(*) FROM task").fetchone()
     store.close()

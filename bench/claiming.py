@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
@@ -14,8 +15,8 @@ from agent_node.store.sqlite import SqliteStore, open_store
 
 from .floor_queue import OUTPUT, FloorQueue, Plain
 from .machine import load
-from .measuring import Place, Row, in_turns, quartiles, ratio, timed
-from .peers import peers
+from .measuring import Place, Row, in_turns, ratio, timed
+from .peers import PEERS, Peer, peers
 from .work import as_task, claimable, mixed, rare
 
 AGENT = "iris"
@@ -49,6 +50,10 @@ class Ours:
             told = self.store.apply(Finish(self.now.task.uid, self.now.n, result, AGENT))
             self.now = self._claimed(told.next)
 
+    def close(self) -> None:
+        """Let go of the database."""
+        self.store.close()
+
     @staticmethod
     def _claimed(found: object) -> Claimed:
         if not isinstance(found, Claimed):
@@ -73,35 +78,28 @@ def rows(place: Place) -> Iterator[Row]:
 def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
     tasks, pairs = list(mixed(size, next(_seeds))), place.size(100, 5)
     ours = Ours(place.fresh(f"claim-{name}"), tasks)
-    floor = FloorQueue(place.fresh(f"floor-{name}") / "floor.db")
-    floor.add(tasks)
-    single = FloorQueue(place.fresh(f"single-{name}") / "floor.db")
-    single.add(tasks)
+    floor, single = (_floor(place, f"{kind}-{name}", tasks) for kind in ("two", "one"))
     others = peers(place, tasks, name) if name == "1k" else {}
-    queues = (ours, floor, single, *others.values())
-
-    def full() -> None:
-        """The queue stays at its size while it is measured."""
-        for queue in queues:
-            queue.add(claimable(pairs, next(_seeds)))
-        gc.collect()
+    queues: list[Peer | Ours] = [ours, floor, single, *others.values()]
 
     def our_side() -> float:
-        full()
-        return pairs / timed(lambda: ours.finish_and_claim(pairs))
+        for queue in queues:  # each stays at its size while it is measured
+            queue.add(claimable(pairs, next(_seeds)))
+        gc.collect()
+        return _rate(ours.finish_and_claim, pairs)
 
-    sides = [our_side, lambda: pairs / timed(lambda: floor.claim_and_complete(pairs)),
-             lambda: pairs / timed(lambda: single.complete_and_claim(pairs))]  # fmt: skip
-    sides += [lambda one=one: pairs / timed(lambda: one.claim_and_complete(pairs))
-              for one in others.values()]  # type: ignore[misc]
-    mine, theirs, alone, *rest = in_turns(place.rounds(21), *sides)
+    works = [floor.claim_and_complete, single.complete_and_claim]
+    works += [other.claim_and_complete for other in others.values()]
+    mine, theirs, alone, *rest = in_turns(
+        place.rounds(21), our_side, *[partial(_rate, work, pairs) for work in works]
+    )
+    for queue in queues:
+        queue.close()
     rates[name] = median(mine)
+    middle, spread = ratio(mine, theirs)
     more: dict[str, float | str] = {"floor, one transaction, pairs/s": median(alone)}
     more |= {f"{peer}, pairs/s": median(taken) for peer, taken in zip(others, rest, strict=True)}
-    ours.store.close()
-    for queue in (floor, single, *others.values()):
-        queue.close()
-    middle, spread = ratio(mine, theirs)
+    more |= {peer: "not installed" for peer in PEERS if others and peer not in others}
     return Row(
         f"claim-{name}", f"claim + complete, durable, {size:,} READY, needs filter on",
         median(mine), median(theirs), "pairs/s", middle, 1.0, at_least=True, against=AGAINST,
@@ -109,23 +107,32 @@ def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
     )  # fmt: skip
 
 
+def _floor(place: Place, name: str, tasks: Iterable[Plain]) -> FloorQueue:
+    queue = FloorQueue(place.fresh(name) / "floor.db")
+    queue.add(tasks)
+    return queue
+
+
+def _rate(work: Callable[[int], None], pairs: int) -> float:
+    return pairs / timed(lambda: work(pairs))
+
+
 def _rare(place: Place, rates: dict[str, float]) -> Row:
     size, pairs = place.size(1_000_000, 15_000), place.size(40, 5)
     tasks = list(rare(size, next(_seeds)))
     ours = Ours(place.fresh("claim-rare"), tasks)
-    floor = FloorQueue(place.fresh("floor-rare") / "floor.db")
-    floor.add(tasks)
+    floor = _floor(place, "two-rare", tasks)
     mine, theirs = in_turns(
         place.rounds(21),
-        lambda: pairs / timed(lambda: ours.finish_and_claim(pairs)),
-        lambda: pairs / timed(lambda: floor.claim_and_complete(pairs)),
+        partial(_rate, ours.finish_and_claim, pairs),
+        partial(_rate, floor.claim_and_complete, pairs),
     )
     rates["rare"] = median(mine)
-    ours.store.close()
+    ours.close()
     floor.close()
-    middle, _ = ratio(mine, theirs)
+    middle, spread = ratio(mine, theirs)
     return Row(
         "claim-rare", f"the same, {size:,} READY, one of 1,000 claimable and least urgent",
         median(mine), median(theirs), "pairs/s", middle, 1.0, at_least=True, against=AGAINST,
-        spread=quartiles([a / b for a, b in zip(mine, theirs, strict=True)]), load=load(),
+        spread=spread, load=load(),
     )  # fmt: skip

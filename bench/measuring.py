@@ -72,6 +72,11 @@ def in_turns(rounds: int, *sides: Side) -> list[list[float]]:
     return taken
 
 
+def milliseconds(do: Callable[[], object]) -> Side:
+    """A side that says how long it took."""
+    return lambda: 1000 * timed(do)
+
+
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
     """The middle half lies between these."""
     ordered = sorted(values)

@@ -16,7 +16,7 @@ from agent_node.ulid import new_ulid
 
 from .floor_queue import Plain
 from .machine import load
-from .measuring import Place, Row, in_turns, ratio, timed
+from .measuring import Place, Row, in_turns, milliseconds, ratio
 from .nodes import Node, Pipe, Talk
 from .work import as_task, claimable
 
@@ -89,7 +89,7 @@ def our_pair(place: Place, tasks: Sequence[Task]) -> Iterator[Pair]:
         unborn = [{"uid": t.uid, "subject": t.subject, "body": t.body, "needs": t.needs}
                   for t in tasks]  # fmt: skip
         pipes[0].ask("add", tasks=unborn)
-        yield Pair(*pipes, tasks)
+        yield Pair(pipes[0], pipes[1], tasks)
 
 
 @contextmanager
@@ -135,9 +135,7 @@ def move_rows(place: Place) -> Iterator[Row]:
         sides = (ours.move, four.move, two.half)
         for side in sides:
             side()
-        mine, whole, half = in_turns(
-            rounds, *[lambda side=side: 1000 * timed(side) for side in sides]  # type: ignore[misc]
-        )
+        mine, whole, half = in_turns(rounds, *map(milliseconds, sides))
     what = "10 tasks moved between two daemons over pipes: escrow, hold, commit, activate"
     middle, spread = ratio(mine, whole)
     yield Row("move-10", what, median(mine), median(whole), "ms", middle, 2.0, against=FOUR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 from statistics import median
 
@@ -52,7 +52,7 @@ def run_until_idle(node: Node) -> float:
     return took
 
 
-def bare_loop(argv: Sequence[str], tasks: int, slots: int) -> None:
+def bare_loop(argv: list[str], tasks: int, slots: int) -> None:
     """The same programs, so many at a time, with nothing kept of them."""
     left, running = tasks, 0
     while left or running:
@@ -63,7 +63,7 @@ def bare_loop(argv: Sequence[str], tasks: int, slots: int) -> None:
         running -= 1
 
 
-def durable_loop(queue: FloorQueue, argv: Sequence[str], tasks: int, slots: int) -> None:
+def durable_loop(queue: FloorQueue, argv: list[str], tasks: int, slots: int) -> None:
     """The same with two durable commits a task, in the floor's own queue."""
     left, running = tasks, 0
     while left or running:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from statistics import median
 
 from .machine import load
-from .measuring import Place, Row, in_turns, ratio, timed
+from .measuring import Place, Row, in_turns, milliseconds, ratio
 
 AGAINST = "python3 -I -S -c pass, the same interpreter"
 
 
-def run_once(argv: Sequence[str]) -> None:
+def run_once(argv: list[str]) -> None:
     """From the start of the process to its end; its output goes nowhere."""
     null = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
     pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=(null,))
@@ -30,7 +31,7 @@ def version_rows(place: Place) -> Iterator[Row]:
         run_once(argv)
     mine, floor, helped = in_turns(
         place.rounds(60),
-        *[lambda argv=argv: 1000 * timed(lambda: run_once(argv)) for argv in (ours, bare, whole)],  # type: ignore[misc]
+        *[milliseconds(partial(run_once, argv)) for argv in (ours, bare, whole)],
     )
     middle, spread = ratio(mine, floor)
     yield Row(

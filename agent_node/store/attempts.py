@@ -121,7 +121,8 @@ class _Ending:
         result = self.result
         self.tx.db.execute(
             "UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?,"
-            " message = ?, exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ? WHERE uid = ? AND n = ?",
+            " message = ?, exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?"
+            " WHERE uid = ? AND n = ?",
             (
                 self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
                 result.exit_code, result.duration_s, result.cost_usd,

@@ -53,17 +53,20 @@ def forget(tx: Transaction, command: Forget) -> int:
         "before": iso(tx.now - timedelta(days=command.days)),
         "limit": command.limit,
     }
-    gone = _forget_moves(tx, before) + _forget_tasks(tx, before)
-    tx.db.execute(
+    gone = (
+        _forget_moves(tx, before) + _forget_tasks(tx, before) + _forget_events(tx, before)
+    )
+    tx.changed = tx.changed or gone > 0
+    return gone
+
+
+def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
+    """The newest event always stays: it holds the place in the numbering."""
+    return tx.db.execute(
         "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < :before"
         " AND seq < (SELECT max(seq) FROM event) ORDER BY seq LIMIT :limit)",
         before,
-    )
-    tx.db.execute(
-        "DELETE FROM need_set WHERE id NOT IN (SELECT need_set FROM task)"
-        " AND (SELECT count(*) FROM need_set) > 1000"
-    )
-    return gone
+    ).rowcount
 
 
 # A record goes only when both ends are done with it and the task's end is known; whoever comes

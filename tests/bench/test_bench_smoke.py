@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,12 @@ def test_a_goal_is_met_on_its_edge(
 
 def test_both_sides_are_taken_in_turns_and_each_goes_first() -> None:
     order: list[str] = []
-    sides = [lambda side=side: order.append(side) or float(len(order)) for side in "ab"]
 
-    assert in_turns(2, *sides) == [[1.0, 4.0], [2.0, 3.0]]
+    def side(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    assert in_turns(2, partial(side, "a"), partial(side, "b")) == [[1.0, 4.0], [2.0, 3.0]]
     assert order == ["a", "b", "b", "a"]
 
 

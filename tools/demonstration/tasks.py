@@ -9,7 +9,7 @@ from dataclasses import dataclass
 TABLE = """
     1 ops   1.0 restart the mail relay
     1 code  1.2 fix the login that fails on Mondays
-    2 ops   9.0 rebuild the search index                  cancelled
+    2 ops  30.0 rebuild the search index                  cancelled
     2 code  1.6 review the change to the parser           steps=4
     2 code  1.0 find what leaks memory                    spawns=2
     3 ops   0.7 renew the certificates

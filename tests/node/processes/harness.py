@@ -100,7 +100,7 @@ def wait_until(true: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < give_up, "it never became true"
-        os.sched_yield()    
+        os.sched_yield()
 
 
 _marks = itertools.count(1)
