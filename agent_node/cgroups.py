@@ -72,10 +72,10 @@ def remove(path: str) -> bool:
 def sweep(base: str) -> None:
     """Remove what ended attempts left empty; one made a moment ago may be about to be entered."""
     with os.scandir(base) as entries:
-        for entry in entries:
-            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
-                if time.time() - entry.stat(follow_symlinks=False).st_ctime > _ENTERED_BY_S:
-                    remove(entry.path)
+        ours = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+    for entry in ours:
+        if time.time() - entry.stat(follow_symlinks=False).st_ctime > _ENTERED_BY_S:
+            remove(entry.path)
 
 
 def _own_path(own: str) -> str | None:

@@ -97,11 +97,11 @@ def judge_attempt(
 
 def _judge_locked(folder: AttemptFolder, record: ShimRecord | None) -> Evidence:
     """The lock crosses from daemon to shim; held by nobody we know, it was stolen or inherited."""
-    if record is None:
-        return Alive(None)
-    if is_alive(record.identity):
+    if record is not None and is_alive(record.identity):
         return Alive(record.identity)
     others = _name(holders_of(folder.shim_lock).found - {os.getpid()}, process_table())
+    if record is None:
+        return Alive(others[0] if len(others) == 1 else None)
     if others:
         return Leftovers(others, "they hold shim.lock and the shim is dead")
     if _is_locked(folder.shim_lock):

@@ -6,15 +6,17 @@ import json
 
 from ..commands import Because
 from ..errors import Refused
+from ..fields import TAG_MAX
 from ..moves import Escrow, Move, Settle, Transferred
 from ..spec import hash_of
-from ..task import State, Task, to_wire
-from .rows import WHOLE, attempts_of, task_of
+from ..task import State, Task
+from .rows import WHOLE, attempts_of, find_task, task_of
 from .transaction import Transaction, check_sender, check_term, may_change
 from .transfers import (
     Record,
     find_record,
     forgotten,
+    look_up,
     mismatch,
     refuse,
     unknown_outcome,
@@ -24,13 +26,15 @@ from .transfers import (
 LEASE_MIN, LEASE_MAX = 10.0, 600.0
 # A reply is one line of at most 8 MiB; the largest task (body, output, extra, history) fits in one.
 REPLY_MAX = 8 * 1024 * 1024 - 64 * 1024
-ROOM_FOR_ONE = 1024 * 1024
+ROOM_FOR_ONE = 3 * 1024 * 1024
+_SHORT = 1000  # a text whose exact size is not worth the time
+WIRE_FRAME = 4096  # the names of all fields, numbers and times
 
 _SET_ASIDE = f"""
 UPDATE task SET state = 'ESCROW', xfer = :xfer, shared = 1
  WHERE uid = :uid AND epoch = :epoch AND (pinned = 0 OR :even_if_pinned)
    AND EXISTS (SELECT 1 FROM node WHERE state <> 'quarantined') AND {may_change(State.ESCROW)}
-RETURNING {WHOLE}, sha256
+RETURNING {WHOLE}, sha256, attempt
 """
 
 
@@ -41,6 +45,7 @@ def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
         raise Refused("bad_request", text)
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
+    look_up(tx, (move.xfer for move in command.moves))
     room = REPLY_MAX
     answers: list[Transferred] = []
     for move in command.moves:
@@ -51,13 +56,28 @@ def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
 
 
 def size_on_wire(task: Task) -> int:
-    """About how many bytes a task takes in a reply; never less."""
-    text = json.dumps(to_wire(task), ensure_ascii=False)
-    return (len(text) if text.isascii() else len(text.encode())) + 256
+    """At least as many bytes as the task takes in a reply; exact only where that matters."""
+    texts = (task.subject, task.progress, task.failure_reason, task.key, task.ref, task.origin,
+             task.source, task.domain)  # fmt: skip
+    lists = (task.skills, task.needs, task.tags, task.models, task.fallback_models)
+    loose = (task.attempts, task.output, task.extra, task.artifacts, task.tokens, task.retry)
+    body = len(task.body) * 6 if len(task.body) < _SHORT else len(json.dumps(task.body))
+    size = WIRE_FRAME + body + 6 * sum(len(text) for text in texts if text)
+    size += 6 * TAG_MAX * sum(map(len, lists))
+    return size + (len(json.dumps(loose)) if any(loose) else 0)
+
+
+def _fits(tx: Transaction, uid: str, room: int) -> bool:
+    """Whether the reply has room for this task, measured before it is set aside."""
+    task = find_task(tx, uid)
+    if task is None:
+        return room > WIRE_FRAME
+    history = attempts_of(tx.db, uid)
+    return size_on_wire(task) + len(json.dumps(history)) <= room
 
 
 def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> Transferred:
-    if room < ROOM_FOR_ONE:
+    if room < ROOM_FOR_ONE and not _fits(tx, move.uid, room):
         return refuse(move.xfer, "batch_full", "the reply is full; ask for this one again")
     record = find_record(tx, move.xfer)
     if record is not None:
@@ -71,7 +91,7 @@ def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> T
     if row is None:
         return _escrow_refused(tx, command, move)
     tx.moves(State.READY, State.ESCROW)
-    if hash_of(row[-2]) != row[-1]:
+    if hash_of(row[-3]) != row[-2]:
         return _park_damaged(tx, command, move)
     lease = (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
     write_record(tx, _record(command, move, "escrowed"), lease=lease)
@@ -87,8 +107,9 @@ def _record(command: Escrow, move: Move, outcome: str, because: Because | None =
 
 
 def _offer(tx: Transaction, xfer: str, uid: str, row: tuple[object, ...]) -> Transferred:
-    task = task_of(row[:-1], attempts_of(tx.db, uid))
-    return Transferred(xfer, "escrowed", task=task, sha256=str(row[-1]))
+    *whole, sha256, attempt = row
+    task = task_of(whole, attempts_of(tx.db, uid) if attempt else None)
+    return Transferred(xfer, "escrowed", task=task, sha256=str(sha256))
 
 
 def _escrowed_before(tx: Transaction, record: Record, command: Escrow, move: Move) -> Transferred:
@@ -96,7 +117,7 @@ def _escrowed_before(tx: Transaction, record: Record, command: Escrow, move: Mov
     wrong = mismatch(record, asked, "giver")
     if wrong is not None or record.outcome != "escrowed":
         return wrong or record.answer()
-    query = f"SELECT {WHOLE}, sha256 FROM task WHERE uid = ? AND xfer = ?"
+    query = f"SELECT {WHOLE}, sha256, attempt FROM task WHERE uid = ? AND xfer = ?"
     return _offer(tx, move.xfer, move.uid, tx.db.execute(query, (move.uid, move.xfer)).fetchone())
 
 

@@ -31,6 +31,9 @@ def known_incarnation(tx: Transaction, node: str) -> str | None:
 def hear_of(tx: Transaction, named: Iterable[Fenced]) -> None:
     """Remember these incarnations, where they are later than what was known."""
     for one in named:
+        if one in tx.heard_of:
+            continue
+        tx.heard_of.add(one)
         if tx.db.execute(_HEAR, (one.node, one.incarnation)).rowcount:
             tx.changed = tx.heard = True
 

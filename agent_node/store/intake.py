@@ -91,8 +91,8 @@ def _refusal(tx: Transaction, task: Task, *, room: int) -> Because | None:
 
 def _row(tx: Transaction, task: Task) -> tuple[object, ...]:
     if task.not_before is not None and task.not_before > tx.stamp:
-        return new_row(tx, task, state=State.PENDING, wake_at=task.not_before)
-    return new_row(tx, task, state=State.READY, wake_at=None)
+        return new_row(tx, task, spec_of(task), state=State.PENDING, wake_at=task.not_before)
+    return new_row(tx, task, spec_of(task), state=State.READY, wake_at=None)
 
 
 def _insert(tx: Transaction, rows: list[tuple[object, ...]], *, by: str) -> None:

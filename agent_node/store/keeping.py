@@ -5,43 +5,39 @@ from __future__ import annotations
 import json
 
 from ..spec import values_of
-from ..task import IMMUTABLE, Task, built_task, to_wire
-from .rows import WHOLE, attempts_of, task_of
-from .transaction import Transaction
+from ..task import State, Task, built_task
+from .rows import attempts_of, life_of
+from .transaction import Transaction, may_change
 
-_BURY = """
+# The copy is made by the statement that reads the row: what the hash covers as the text that it
+# is, everything else as one object; attempts stay in their own table.
+_KEEP = f"""
 INSERT INTO tombstone (uid, epoch, xfer, peer, peer_incarnation, key, at, sha256, life, spec)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+SELECT uid, epoch + :further, :xfer, :peer, :peer_incarnation, key, :now, sha256,
+       {life_of()}, spec
+  FROM task WHERE uid = :uid AND {{where}}
 ON CONFLICT (uid) DO UPDATE SET epoch = excluded.epoch, xfer = excluded.xfer, peer = excluded.peer,
   peer_incarnation = excluded.peer_incarnation, key = excluded.key, ended = NULL, at = excluded.at,
   settled_at = NULL, sha256 = excluded.sha256, life = excluded.life, spec = excluded.spec
 """
+_KEEP_MOVED = _KEEP.format(where=f"xfer = :xfer AND {may_change(State.MOVED)}")
+_KEEP_ROW = _KEEP.format(where="true")
 
 
-def bury(
-    tx: Transaction,
-    row: tuple[object, ...],
-    *,
-    epoch: int,
-    xfer: str | None = None,
-    peer: str | None = None,
-    peer_incarnation: str | None = None,
-) -> None:
-    """A tombstone at this epoch with the whole task; `row` is `WHOLE`, sha256 and key."""
-    *whole, sha256, key = row
-    task = task_of(whole)
-    life = to_wire(task)
-    life["attempts"] = attempts_of(tx.db, task.uid)
-    kept = {name: value for name, value in life.items() if name not in IMMUTABLE}
-    text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-    values = (task.uid, epoch, xfer, peer, peer_incarnation, key, tx.stamp, sha256, text, whole[-1])
-    tx.db.execute(_BURY, values)
+def keep_moved(
+    tx: Transaction, *, uid: str, xfer: str, peer: str, peer_incarnation: str | None
+) -> bool:
+    """A tombstone one epoch on, with the whole task; False when the task is not in that escrow."""
+    values = {"uid": uid, "xfer": xfer, "peer": peer, "peer_incarnation": peer_incarnation,
+              "further": 1, "now": tx.stamp}  # fmt: skip
+    return tx.db.execute(_KEEP_MOVED, values).rowcount == 1
 
 
 def keep_copy(tx: Transaction, uid: str) -> None:
     """The copy of a row that is about to give way to another owner."""
-    row = tx.db.execute(f"SELECT {WHOLE}, sha256, key FROM task WHERE uid = ?", (uid,)).fetchone()
-    bury(tx, row, epoch=task_of(row[:-2]).epoch)
+    values = {"uid": uid, "xfer": None, "peer": None, "peer_incarnation": None,
+              "further": 0, "now": tx.stamp}  # fmt: skip
+    tx.db.execute(_KEEP_ROW, values)
 
 
 def kept_task(tx: Transaction, uid: str) -> Task:
@@ -49,4 +45,5 @@ def kept_task(tx: Transaction, uid: str) -> Task:
     life, spec = tx.db.execute(
         "SELECT life, spec FROM tombstone WHERE uid = ?", (uid,)
     ).fetchone()
-    return built_task({**values_of(spec), **json.loads(life)})
+    fields = {**values_of(spec), **json.loads(life), "attempts": attempts_of(tx.db, uid)}
+    return built_task({**fields, "pinned": bool(fields["pinned"])})

@@ -7,6 +7,7 @@ from typing import Literal
 from ..commands import Because
 from ..errors import Refused
 from ..moves import Bar, Fenced, Reown, Reowned, Target
+from ..spec import spec_of
 from ..task import State
 from .hearsay import hear_of, known_incarnation
 from .keeping import keep_copy, kept_task
@@ -226,7 +227,7 @@ def _make_ready(
 ) -> None:
     if row is None:
         task = kept_task(tx, target.uid)
-        values = travelled_row(tx, task, state=State.READY, xfer=None)
+        values = travelled_row(tx, task, spec_of(task), state=State.READY, xfer=None)
         tx.db.execute(INSERT_TRAVELLED, values)
         keep_attempts(tx, task)
         _close_move(tx, target.uid)

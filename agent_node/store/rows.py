@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from ..spec import hash_of, spec_of, values_of
+from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import UNDERWAY, State, Task, built_task
 from .transaction import Transaction, to_json
@@ -21,6 +21,16 @@ _LISTS = ("skills", "tags", "models", "fallback_models", "blocked_by", "artifact
 _LOOSE = ("output", "tokens")
 _OWN = ("agent", "claimed_at", "heartbeat_at", "wake_at", "pinned")
 _ALL = (*_PLAIN, *_LISTS, *_LOOSE, *_OWN)
+_NOT_KEPT = ("seq", "state")
+
+
+def life_of() -> str:
+    """SQL for everything that the hash does not cover, as one JSON object."""
+    plain = [f"'{name}', {name}" for name in (*_PLAIN, "pinned") if name not in _NOT_KEPT]
+    nested = [f"'{name}', json({name})" for name in (*_LISTS, *_LOOSE)]
+    return f"json_object({', '.join([*plain, *nested])})"
+
+
 WHOLE = ", ".join((*_ALL, "spec"))
 WITHOUT_BODY = ", ".join((*_ALL, "json_remove(spec, '$.body')"))
 _AFTER_PLAIN = len(_PLAIN)
@@ -71,10 +81,9 @@ INSERT_TRAVELLED = _insert((*_NEW, *_TRAVELLED))
 
 
 def new_row(
-    tx: Transaction, task: Task, *, state: State, wake_at: str | None
+    tx: Transaction, task: Task, spec: str, *, state: State, wake_at: str | None
 ) -> tuple[object, ...]:
-    """The values of `INSERT_NEW`."""
-    spec = spec_of(task)
+    """The values of `INSERT_NEW`; `spec` is the task's own, made once by the caller."""
     return (
         task.uid, task.epoch, state.value, task.subject, task.priority, task.priority_100,
         to_json(task.skills), to_json(task.needs), tx.need_set(task.needs), task.domain,
@@ -87,13 +96,13 @@ def new_row(
 
 
 def travelled_row(
-    tx: Transaction, task: Task, *, state: State, xfer: str | None
+    tx: Transaction, task: Task, spec: str, *, state: State, xfer: str | None
 ) -> tuple[object, ...]:
     """The values of `INSERT_TRAVELLED`: a task that lived elsewhere before."""
     numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
     highest = max((n for n in numbers if isinstance(n, int)), default=0)
     return (
-        *new_row(tx, task, state=state, wake_at=None),
+        *new_row(tx, task, spec, state=state, wake_at=None),
         task.hops, 1, task.stolen_from, xfer, highest, task.failures,
         task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
         None if task.tokens is None else to_json(task.tokens),

@@ -152,7 +152,6 @@ CREATE TABLE transfer (
 CREATE INDEX transfer_of ON transfer (uid);
 CREATE INDEX transfer_lease ON transfer (lease_until) WHERE outcome = 'escrowed';
 CREATE INDEX transfer_open ON transfer (outcome) WHERE settled_at IS NULL;
-CREATE INDEX transfer_peer ON transfer (peer, peer_incarnation);
 CREATE TABLE tombstone (
   uid TEXT PRIMARY KEY,
   epoch INTEGER NOT NULL,

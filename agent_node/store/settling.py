@@ -9,8 +9,7 @@ from ..commands import Because
 from ..failpoints import failpoint
 from ..moves import Abort, Commit, Settle, Settled, Transferred
 from ..task import State
-from .keeping import bury
-from .rows import WHOLE, task_of
+from .keeping import keep_moved
 from .transaction import (
     Transaction,
     check_not_quarantined,
@@ -22,6 +21,7 @@ from .transfers import (
     Record,
     find_record,
     forgotten,
+    look_up,
     mismatch,
     refuse,
     set_outcome,
@@ -34,10 +34,7 @@ UPDATE task SET state = 'READY', epoch = epoch + 1, xfer = NULL, ready_at = :now
  WHERE uid = :uid AND xfer = :xfer AND {may_change(State.READY, State.ESCROW)}
 RETURNING epoch
 """
-_LET_GO = f"""
-DELETE FROM task WHERE uid = :uid AND xfer = :xfer AND {may_change(State.MOVED)}
-RETURNING {WHOLE}, sha256, key
-"""
+_LET_GO = f"DELETE FROM task WHERE uid = ? AND xfer = ? AND {may_change(State.MOVED)}"
 
 
 def commit(tx: Transaction, command: Commit) -> tuple[Transferred, ...]:
@@ -65,6 +62,7 @@ def _settle_all(
 ) -> tuple[Transferred, ...]:
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
+    look_up(tx, (move.xfer for move in command.moves))
     return tuple(one(tx, command, move) for move in command.moves)
 
 
@@ -77,11 +75,10 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
         return wrong or record.answer()
     check_term(tx, command.sender.term)
     failpoint("commit.before_move")
-    row = tx.db.execute(_LET_GO, {"uid": record.uid, "xfer": record.xfer}).fetchone()
-    if row is None:
+    if not keep_moved(tx, uid=record.uid, xfer=record.xfer, peer=record.peer,
+                      peer_incarnation=record.peer_incarnation):  # fmt: skip
         return refuse(move.xfer, "not_escrow", f"{record.uid} is not in escrow for {move.xfer}")
-    bury(tx, row, epoch=task_of(row[:-2]).epoch + 1, xfer=record.xfer, peer=record.peer,
-         peer_incarnation=record.peer_incarnation)  # fmt: skip
+    tx.db.execute(_LET_GO, (record.uid, record.xfer))
     tx.moves(State.ESCROW, None)
     set_outcome(tx, record.xfer, "committed")
     tx.event("task_moved", record.uid, was="ESCROW", state="MOVED", by=command.sender.by,

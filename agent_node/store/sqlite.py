@@ -15,7 +15,7 @@ from ..clock import Clock, iso
 from ..commands import Command
 from ..failpoints import failpoint
 from ..queries import Query
-from ..task import State
+from ..task import UNDERWAY, State
 from ..ulid import new_ulid
 from . import (
     attempts,
@@ -83,15 +83,13 @@ _QUERIES: dict[type, Callable[..., object]] = {
     queries.NextDue: reading.next_due,
     queries.Candidates: candidates.candidates,
 }
-_BUSY = (
-    State.READY,
-    State.CLAIMED,
-    State.RUNNING,
-    State.VALIDATING,
-    State.ESCROW,
-    State.HELD,
-    State.RETRYING,
-)
+_BUSY = (State.READY, *UNDERWAY, State.ESCROW, State.HELD)
+
+
+def _carried_out(tx: Transaction, command: Command[Any]) -> object:
+    outcome = _COMMANDS[type(command)](tx, command)
+    tx.flush()
+    return outcome
 
 
 class SqliteStore:
@@ -126,7 +124,7 @@ class SqliteStore:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 tx = self._transaction()
-                outcomes = [_COMMANDS[type(command)](tx, command) for command in commands]
+                outcomes = [_carried_out(tx, command) for command in commands]
                 raised = self._raise_generation(tx) if tx.changed and not dry_run else None
                 failpoint("store.before_commit")
                 self._db.execute("COMMIT" if tx.changed and not dry_run else "ROLLBACK")
@@ -230,6 +228,7 @@ class SqliteStore:
         tx = self._transaction()
         tx.set_node(state="active", machine=machine, generation=max(tx.node.generation, above))
         quarantining.enter_quarantine(tx, why, by="agent-node")
+        tx.flush()
         raised = self._raise_generation(tx)
         self._db.execute("COMMIT")
         self._after_commit(tx, raised)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..commands import Because
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
-from ..task import State, Task
+from ..task import State, Task, built_task, to_wire
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
 from .transaction import (
     Transaction,
@@ -20,6 +18,7 @@ from .transfers import (
     Record,
     find_record,
     forgotten,
+    look_up,
     mismatch,
     refuse,
     set_outcome,
@@ -32,6 +31,7 @@ def hold(tx: Transaction, command: Hold) -> tuple[Transferred, ...]:
     """Keep copies that do not run yet; refusals are recorded, so that a repeat hears the same."""
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
+    look_up(tx, (offer.xfer for offer in command.offers))
     return tuple(_hold_one(tx, command, offer) for offer in command.offers)
 
 
@@ -43,16 +43,16 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     check_term(tx, command.sender.term)
     if forgotten(tx, offer.xfer):
         return unknown_outcome(tx, offer.xfer)
-    because = _node_objects(tx, command) or _task_objects(tx, offer)
+    spec = spec_of(offer.task)
+    because = _node_objects(tx, command) or _task_objects(tx, offer, spec)
     if because is not None:
         if because.rule != "quarantined":
             write_record(tx, _record(command, offer, "refused", because))
         return Transferred(offer.xfer, "refused", because)
     _replace_older_copy(tx, offer)
     task = _arrived(tx, command, offer.task)
-    tx.db.execute(
-        INSERT_TRAVELLED, travelled_row(tx, task, state=State.HELD, xfer=offer.xfer)
-    )
+    row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer)
+    tx.db.execute(INSERT_TRAVELLED, row)
     keep_attempts(tx, task)
     tx.moves(None, State.HELD)
     write_record(tx, _record(command, offer, "held"))
@@ -74,9 +74,9 @@ def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
         source, stolen_from = f"fleet:{command.giver}:stolen", command.giver
     elif command.why == "routed":
         source = f"fleet:{tx.node.hub or command.giver}:router"
-    return replace(
-        task, epoch=task.epoch + 1, hops=task.hops + 1, source=source, stolen_from=stolen_from
-    )
+    fields = to_wire(task)
+    fields |= {"epoch": task.epoch + 1, "hops": task.hops + 1}
+    return built_task({**fields, "source": source, "stolen_from": stolen_from})
 
 
 def _node_objects(tx: Transaction, command: Hold) -> Because | None:
@@ -92,17 +92,22 @@ def _node_objects(tx: Transaction, command: Hold) -> Because | None:
     return None
 
 
-def _task_objects(tx: Transaction, offer: Offer) -> Because | None:
+def _task_objects(tx: Transaction, offer: Offer, spec: str) -> Because | None:
     task = offer.task
-    if hash_of(spec_of(task)) != offer.sha256:
+    if hash_of(spec) != offer.sha256:
         return Because("hash_mismatch", f"{task.uid} does not have the hash that came with it")
-    row = tx.db.execute("SELECT state, epoch FROM task WHERE uid = ?", (task.uid,)).fetchone()
-    if row is not None and (row[0] != State.HELD or row[1] >= task.epoch + 1):
-        return Because("already_here", f"{task.uid} is {row[0]} here at epoch {row[1]}")
-    row = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (task.uid,)).fetchone()
-    if row is not None and row[0] >= task.epoch + 1:
-        return Because("newer_known", f"{task.uid} was here at epoch {row[0]} already")
+    state, epoch, gone_at = tx.db.execute(_KNOWN_HERE, {"uid": task.uid}).fetchone()
+    if state is not None and (state != State.HELD or epoch >= task.epoch + 1):
+        return Because("already_here", f"{task.uid} is {state} here at epoch {epoch}")
+    if gone_at is not None and gone_at >= task.epoch + 1:
+        return Because("newer_known", f"{task.uid} was here at epoch {gone_at} already")
     return _key_taken(tx, task)
+
+
+_KNOWN_HERE = """
+SELECT (SELECT state FROM task WHERE uid = :uid), (SELECT epoch FROM task WHERE uid = :uid),
+       (SELECT epoch FROM tombstone WHERE uid = :uid)
+"""
 
 
 def _key_taken(tx: Transaction, task: Task) -> Because | None:
@@ -139,6 +144,7 @@ def activate(tx: Transaction, command: Activate) -> tuple[Transferred, ...]:
     """HELD(x) becomes READY. Never refused for a pause, a drain or a full disk."""
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
+    look_up(tx, (move.xfer for move in command.moves))
     return tuple(_activate_one(tx, command, move) for move in command.moves)
 
 

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from ..clock import Clock, iso
 from ..errors import BrokenRule, Refused
 from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
+
+if TYPE_CHECKING:
+    from .transfers import Record
 
 _compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
@@ -73,9 +77,12 @@ class Transaction:
         self.changed = False
         self.generation_due = False
         self.heard = False  # of a later incarnation of another node
+        self.heard_of: set[object] = set()
+        self.records: dict[str, Record | None] = {}  # transfers that were looked up, as they are
         self._counts = counts
         self._node: NodeRow | None = None
         self._need_sets: dict[str, int] = {}
+        self._rows: dict[str, list[tuple[object, ...]]] = {}
 
     @property
     def node(self) -> NodeRow:
@@ -119,8 +126,17 @@ class Transaction:
         """Write down what happens, in the transaction that makes it happen."""
         self.changed = True
         text = None if data is None else _compact(data)
-        values = (self.stamp, uid, n, event, was, state, by, because, text)
-        self.db.execute(_EVENT, values)
+        self.write_later(_EVENT, (self.stamp, uid, n, event, was, state, by, because, text))
+
+    def write_later(self, statement: str, values: tuple[object, ...]) -> None:
+        """Rows that nothing in this command reads again: a batch of them costs what one does."""
+        self._rows.setdefault(statement, []).append(values)
+
+    def flush(self) -> None:
+        """Write what was put off, statement by statement in the order they were first used."""
+        rows, self._rows = self._rows, {}
+        for statement, values in rows.items():
+            self.db.executemany(statement, values)
 
     def need_set(self, needs: list[str]) -> int:
         """The number of this set of needs in the index, linked to every agent that meets it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..commands import Because
@@ -44,10 +46,24 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
+_FIND_ALL = f"SELECT {_COLUMNS} FROM json_each(?) w JOIN transfer ON xfer = w.value"
+_SET = "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ? WHERE xfer = ?"
+
+
+def look_up(tx: Transaction, xfers: Iterable[str]) -> None:
+    """Read the records of a whole batch at once; `find_record` then knows them."""
+    wanted = list(xfers)
+    tx.records.update(dict.fromkeys(wanted))
+    for row in tx.db.execute(_FIND_ALL, (json.dumps(wanted),)):
+        tx.records[row[0]] = Record(*row)
+
+
 def find_record(tx: Transaction, xfer: str) -> Record | None:
     """The record of a transfer; None when this node has none (it may have been forgotten)."""
-    row = tx.db.execute(_FIND, (xfer,)).fetchone()
-    return None if row is None else Record(*row)
+    if xfer not in tx.records:
+        row = tx.db.execute(_FIND, (xfer,)).fetchone()
+        tx.records[xfer] = None if row is None else Record(*row)
+    return tx.records[xfer]
 
 
 def write_record(
@@ -60,24 +76,23 @@ def write_record(
     if record.peer_incarnation is not None:
         hear_of(tx, (Fenced(record.peer, record.peer_incarnation),))
     boot, until = lease or (None, None)
-    tx.db.execute(
-        _WRITE,
-        (
-            record.xfer, record.uid, record.epoch, record.side, record.peer,
-            record.peer_incarnation, record.why, record.outcome, record.rule, record.because,
-            boot, until, tx.stamp,
-        ),
+    values = (
+        record.xfer, record.uid, record.epoch, record.side, record.peer,
+        record.peer_incarnation, record.why, record.outcome, record.rule, record.because,
+        boot, until, tx.stamp,
     )  # fmt: skip
+    tx.write_later(_WRITE, values)
+    tx.records[record.xfer] = record
     tx.changed = True
 
 
 def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | None = None) -> None:
     """The record's next and recorded outcome."""
     rule, text = (because.rule, because.text) if because else (None, None)
-    tx.db.execute(
-        "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ? WHERE xfer = ?",
-        (outcome, rule, text, tx.stamp, xfer),
-    )
+    record = find_record(tx, xfer)
+    if record is not None:
+        tx.records[xfer] = replace(record, outcome=outcome, rule=rule, because=text)
+    tx.write_later(_SET, (outcome, rule, text, tx.stamp, xfer))
     tx.changed = True
 
 

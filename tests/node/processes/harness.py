@@ -52,7 +52,8 @@ class FakeDaemon:
         token = f"token-of-{uid}"
         env = {"PATH": os.environ["PATH"], "AGENT_ATTEMPT_TOKEN": token}
         fields: dict[str, object] = {"env": env, "cwd": folder.path, "grace_s": 0.3, **more}
-        return Job(uid=uid, n=1, token=token, argv=tuple(argv), **fields), folder  # type: ignore[arg-type]
+        job = Job(uid=uid, n=1, token=token, argv=tuple(argv), **fields)  # type: ignore[arg-type]
+        return job, folder
 
     def begin(self, argv: list[str], **more: object) -> Attempt:
         job, folder = self.lay_out(argv, **more)

@@ -14,12 +14,13 @@ from agent_node.evidence import Dead, Leftovers, read_shim_record
 from agent_node.zygote_link import Zygote
 from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
 
+ROOT = "1 2 0:3 / / rw - ext4 /dev/x rw\n"
 MOUNT = "30 24 0:26 / {at} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
 def a_fake_tree(tmp_path: Path, own: str) -> dict[str, str]:
     (tmp_path / "own").write_text(f"4:memory:/elsewhere\n0::{own}\n")
-    (tmp_path / "mounts").write_text("1 2 0:3 / / rw - ext4 /dev/x rw\n" + MOUNT.format(at=tmp_path))
+    (tmp_path / "mounts").write_text(ROOT + MOUNT.format(at=tmp_path))
     return {"own": str(tmp_path / "own"), "mounts": str(tmp_path / "mounts")}
 
 
@@ -51,9 +52,24 @@ def test_a_kernel_without_cgroup_kill_is_not_used(tmp_path: Path):
 
 def test_no_second_version_mounted_means_none(tmp_path: Path):
     files = a_fake_tree(tmp_path, "/user")
-    Path(files["mounts"]).write_text("1 2 0:3 / / rw - ext4 /dev/x rw\n")
+    Path(files["mounts"]).write_text(ROOT)
 
     assert cgroups.find_base(**files) is None
+
+
+def test_only_old_empty_cgroups_of_attempts_are_swept_away(tmp_path: Path, monkeypatch):
+    new, full, strange = (tmp_path / name for name in ("arc-attempt-1", "arc-attempt-2", "other"))
+    for folder in (new, full, strange):
+        folder.mkdir()
+    (full / "cgroup.procs").write_text("1")
+    cgroups.sweep(str(tmp_path))
+    assert new.exists()
+    monkeypatch.setattr(cgroups, "_ENTERED_BY_S", -1.0)
+    cgroups.sweep(str(tmp_path))
+
+    assert not new.exists()
+    assert full.exists()
+    assert strange.exists()
 
 
 def test_a_cgroup_that_is_gone_is_empty(tmp_path: Path):

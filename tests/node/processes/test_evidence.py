@@ -41,6 +41,15 @@ def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path):
     assert isinstance(judge_attempt(folder, NOBODY), Dead)
 
 
+def test_a_shim_whose_entry_is_lost_is_known_by_its_lock(daemon: FakeDaemon):
+    attempt = daemon.shell("rm ../*/shim.json; echo up; while ! test -e go; do sleep 0.01; done")
+    wait_until(lambda: attempt.printed() == "up\n")
+
+    assert attempt.judge() == Alive(attempt.spawned.shim)
+    Path(attempt.folder.file("go")).touch()
+    daemon.end(attempt)
+
+
 def test_a_tree_lock_held_by_somebody_unseen_proves_nothing(tmp_path: Path, monkeypatch):
     folder = a_folder(tmp_path)
     folder.add("tree.lock", b"")

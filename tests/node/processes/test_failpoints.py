@@ -31,6 +31,12 @@ def hand_over(daemon: FakeDaemon, script: str) -> Attempt:
     return Attempt(folder, job.token, None)  # type: ignore[arg-type]
 
 
+def hear_to_the_end(daemon: FakeDaemon) -> None:
+    while True:
+        for spawned in daemon.zygote.replies():
+            os.close(spawned.pidfd)
+
+
 def settled(folder: AttemptFolder, token: str) -> bool:
     """The handover is over and so is the shim: from here on the evidence stands still."""
     return not isinstance(judge_attempt(folder, token), Alive)
@@ -98,9 +104,7 @@ def test_a_zygote_that_dies_forking_is_seen_and_can_be_started_again(daemon, at,
         attempt = hand_over(daemon, "exit 0")
     wait_readable(daemon.zygote.fileno())
     with pytest.raises(ZygoteGone):
-        while True:
-            for spawned in daemon.zygote.replies():
-                os.close(spawned.pidfd)
+        hear_to_the_end(daemon)
     daemon.zygote.start()
 
     assert daemon.end(daemon.begin(["true"])) is not None

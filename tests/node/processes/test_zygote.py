@@ -82,13 +82,15 @@ def test_a_zygote_ends_with_its_daemon_and_running_shims_go_on(daemon: FakeDaemo
 
 def test_what_was_handed_to_a_zygote_that_died_first_is_proven_dead(daemon: FakeDaemon):
     daemon.end(daemon.begin(["true"]))
-    for pid in [daemon.zygote.pid, *family_of(daemon.zygote.pid)]:
-        os.kill(pid, signal.SIGSTOP)  # nobody takes work any more, and nobody has noticed
+    stop(daemon.zygote.pid)  # first, so that the family grows no more
+    family = family_of(daemon.zygote.pid)
+    for pid in family:
+        stop(pid)  # nobody takes work any more, and nobody has noticed
     job, folder = daemon.lay_out(["true"])
     daemon.zygote.hand_over(job, folder)
     attempt = Attempt(folder, job.token, None)  # type: ignore[arg-type]
     assert attempt.judge() == Alive(None)  # the lock is on its way
-    for pid in [*family_of(daemon.zygote.pid), daemon.zygote.pid]:
+    for pid in [*family, daemon.zygote.pid]:
         os.kill(pid, signal.SIGKILL)
     daemon.zygote.close()
 
@@ -143,6 +145,11 @@ def test_many_attempts_at_once_each_get_their_own_shim(daemon: FakeDaemon):
         Path(attempt.folder.file("go")).touch()
     assert all(daemon.end(attempt) for attempt in attempts)
     assert kill_strays(keep=[daemon.zygote.pid]) == frozenset()
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: b") T" in Path(f"/proc/{pid}/stat").read_bytes())
 
 
 def family_of(zygote: int) -> list[int]:

@@ -339,13 +339,32 @@ class Fleet:
         """Bar everybody else, then make one node the owner; None where somebody said no."""
         if winner in self.off or not self.has_copy(winner, uid):
             return None
-        target, fenced = (m.Target(uid, self.above_all(uid)),), tuple(self.fenced)
+        target = m.Target(uid, self.above_all(uid))
+        lives, fenced = self.lives(), self.fences()
         for name in NAMES:
-            if name != winner and name not in self.off and not self._barred(name, target[0]):
+            if name != winner and name not in self.off and not self._barred(name, target):
                 return None
-        command = m.Reown(target, fenced, self.evidence(winner, uid))
+        evidence = self.evidence(winner, uid)
+        command = m.Reown((target,), fenced=fenced, nodes=lives, evidence=evidence)
         said = self.send(Sent(winner, command, None))
         return winner if said is not None and said[0].outcome == "reowned" else None
+
+    def fences(self) -> tuple[m.Fenced, ...]:
+        """What persons declared dead and what has not come back as something later."""
+        lives = self.lives()
+        return tuple(
+            fenced
+            for fenced in sorted(self.fenced, key=repr)
+            if fenced.node in self.off or fenced in lives
+        )
+
+    def lives(self) -> tuple[m.Fenced, ...]:
+        """Every node that answers, under the incarnation in which it does."""
+        return tuple(
+            m.Fenced(name, node.facts().incarnation)
+            for name, node in self.nodes.items()
+            if name not in self.off
+        )
 
     def has_copy(self, name: str, uid: str) -> bool:
         """Whether this node has anything that it could make READY."""
@@ -357,7 +376,9 @@ class Fleet:
             return db.execute(query, {"uid": uid}).fetchone() is not None
 
     def _barred(self, name: str, target: m.Target) -> bool:
-        command = m.Bar((target,), tuple(self.fenced), self.evidence(name, target.uid))
+        evidence = self.evidence(name, target.uid)
+        lives, fenced = self.lives(), self.fences()
+        command = m.Bar((target,), fenced=fenced, nodes=lives, evidence=evidence)
         said = self.send(Sent(name, command, None))
         return said is not None and said[0].outcome == "barred"
 
@@ -398,9 +419,9 @@ class Fleet:
         present: set[str] = set()
         for name, (life, state, tasks) in rows.items():
             set_apart = state == "quarantined" or m.Fenced(name, life) in self.fenced
-            for uid, task_state in tasks:
+            for uid, task_state, old_copy in tasks:
                 present.add(uid)
-                if task_state != "HELD" and not set_apart:
+                if task_state != "HELD" and not set_apart and not old_copy:
                     owners.setdefault(uid, []).append(f"{name} {task_state}")
                 if task_state in ENDED:
                     self.ended.add(uid)
@@ -409,17 +430,18 @@ class Fleet:
         lost = set(self.added) - present - self.ended - self.touched
         assert not lost, f"lost: {lost}"
 
-    def _check_node(self, name: str) -> tuple[str, str, list[tuple[str, str]]]:
+    def _check_node(self, name: str) -> tuple[str, str, list[tuple[str, str, int]]]:
         node = self.nodes[name]
         with closing(read_only(node.place)) as db:
             life, state, generation = _node_row(db)
-            tasks = db.execute("SELECT uid, state FROM task").fetchall()
+            # What had ended before a restore is an old copy (2): nobody may take it for the task.
+            tasks = db.execute("SELECT uid, state, quarantined = 2 FROM task").fetchall()
         mark = GenerationFile(node.place / "generation").read()
         assert mark is not None
         assert mark.generation <= generation, f"{name}: the file is ahead of the database"
         if name not in self.off:
             counted = {k: v for k, v in node.facts().counts.items() if v}
-            listed = [task_state for _, task_state in tasks]
+            listed = [task_state for _, task_state, _ in tasks]
             assert counted == {k: listed.count(k) for k in set(listed)}, f"{name}: counts drifted"
         return life, state, tasks
 
