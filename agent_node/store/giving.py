@@ -27,7 +27,7 @@ LEASE_MIN, LEASE_MAX = 10.0, 600.0
 # A reply is one line of at most 8 MiB; the largest task (body, output, extra, history) fits in one.
 REPLY_MAX = 8 * 1024 * 1024 - 64 * 1024
 ROOM_FOR_ONE = 3 * 1024 * 1024
-_SHORT = 1000  # a text whose exact size is not worth the time
+_SHORT = 6000  # bytes of a text whose exact size is not worth the time
 WIRE_FRAME = 4096  # the names of all fields, numbers and times
 
 _SET_ASIDE = f"""
@@ -61,7 +61,9 @@ def size_on_wire(task: Task) -> int:
              task.source, task.domain)  # fmt: skip
     lists = (task.skills, task.needs, task.tags, task.models, task.fallback_models)
     loose = (task.attempts, task.output, task.extra, task.artifacts, task.tokens, task.retry)
-    body = len(task.body) * 6 if len(task.body) < _SHORT else len(json.dumps(task.body))
+    body = 6 * len(task.body)
+    if body > _SHORT:
+        body = len(json.dumps(task.body, ensure_ascii=False).encode())
     size = WIRE_FRAME + body + 6 * sum(len(text) for text in texts if text)
     size += 6 * TAG_MAX * sum(map(len, lists))
     return size + (len(json.dumps(loose)) if any(loose) else 0)
