@@ -6,22 +6,20 @@ import os
 import selectors
 import signal
 import socket
-from contextlib import ExitStack
 
 from . import __version__
 from .adoption import adopt_all
-from .clock import Clock, SystemClock, iso, parse_iso
+from .clock import Clock, iso, parse_iso
 from .commands import AgentRow, Forget, Raise, SetAgents, Wake
-from .config import NodeSettings, read_settings
+from .config import NodeSettings
 from .desk import Session, free_bytes
 from .dispatch import Dispatcher
-from .errors import DiskTrouble, NodeError, Starting
-from .home import Home, HomeLock, check_home, holder_of, listen
+from .errors import DiskTrouble
+from .home import Home
 from .leaving import Leaving, what_is_left
 from .listener import Doorway
 from .log import log
 from .news import news_between
-from .opening import daemon_or_lock
 from .processes import become_subreaper, reap_children
 from .queries import Doubts, Due, Facts, NextDue
 from .replies import Answers
@@ -29,7 +27,7 @@ from .report import Reporter
 from .signals import Signals
 from .starters import Starters
 from .status import build_report
-from .store.sqlite import SqliteStore, open_store
+from .store.sqlite import SqliteStore
 from .strict import JsonObject
 from .timers import Timers
 from .zygote_link import Zygote
@@ -37,47 +35,6 @@ from .zygote_link import Zygote
 REST_S = 30.0  # the longest the loop waits: the report is due by then
 STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
 FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
-
-
-class AlreadyRunning(NodeError):
-    """Another process holds the node's lock; nothing was changed."""
-
-    code = "already_running"
-
-
-def run(home: Home, *, until_idle: bool = False) -> int:
-    """Be the node's daemon until told to stop; the exit code of `agent-node run`."""
-    check_home(home)
-    settings = read_settings(home.config)
-    # The zygotes come before the lock: whatever is forked later would hold a copy of it.
-    zygotes = {agent.prefix: Zygote(agent.prefix) for agent in settings.agents}
-    with ExitStack() as stack:
-        for zygote in zygotes.values():
-            zygote.start()
-            stack.callback(zygote.close)
-        lock = stack.enter_context(_take_lock(home))
-        home.tasks.mkdir(mode=0o700, exist_ok=True)
-        clock = SystemClock()
-        store = open_store(home.root, name=settings.name, clock=clock, journal=settings.journal,
-                           queue_max=settings.queue_max, check=True)  # fmt: skip
-        stack.callback(store.close)
-        daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
-        door = listen(home, lock)
-        stack.callback(home.socket.unlink, missing_ok=True)
-        return daemon.serve(door)
-
-
-def _take_lock(home: Home) -> HomeLock:
-    """The home's lock; a command that holds it for one request is waited for, a daemon is not."""
-    try:
-        found = daemon_or_lock(home)
-    except Starting:
-        found = None
-    if isinstance(found, HomeLock):
-        return found
-    if found is not None:
-        found.close()
-    raise AlreadyRunning(f"{home.root}: process {holder_of(home)} works here already")
 
 
 class Daemon:
@@ -98,7 +55,6 @@ class Daemon:
         self._selector = selectors.DefaultSelector()
         self._timers = Timers(clock)
         self._starters = Starters(zygotes, self._selector, self._timers.later)
-        self._since = iso(clock.now())
         self._dirty, self._starts_timer, self._raise_timer = True, False, False
         self._due = Due(None, None)
         self._leaving = Leaving(settings.stop_grace_s)
@@ -164,6 +120,8 @@ class Daemon:
         rows = [AgentRow(one.name, one.slots, (*one.skills,)) for one in self._settings.agents]
         self.store.apply(SetAgents(tuple(rows)))
         self.store.live.dispatching = True
+        if self.store.live.idle_since is not None:  # a node was not idle before this moment
+            self.store.live.idle_since = iso(self._clock.now())
         self._starters.watch()
         adopted = adopt_all(self.dispatcher, self._home)
         facts = self.store.read(Facts())
@@ -269,7 +227,7 @@ class Daemon:
             self._timers.later(self._leaving.grace_s, self.changed)
 
     def _child_ended(self, name: str) -> None:
-        """An orphan of a dead shim, or a zygote, which its own link buries."""
+        """An orphan of a dead shim; a zygote is buried by its own link."""
         reap_children(keep=self._starters.pids)
 
     def _requeue(self, agent: str | None) -> None:
@@ -290,7 +248,7 @@ class Daemon:
         return build_report(
             self.store.read(Facts()), self.store.read(Doubts()), settings=self._settings,
             now=self._clock.now(), disk_free=self.disk_free(), dispatching=self.dispatching,
-            version=__version__, dispatching_since=self._since,
+            version=__version__,
         )  # fmt: skip
 
     def _publish(self) -> None:

@@ -42,7 +42,7 @@ ROOMS = (
                 " cgroups evidence verdicts answers"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
-         node("daemon dispatch starters runs results adoption leaving signals timers report status"
+         node("running daemon dispatch starters runs results adoption leaving signals timers report status"
               " news")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",

@@ -19,7 +19,7 @@ def run_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, around: Around) -> Answer:
     """The daemon; its end is the answer."""
     home = around.home
-    from agent_node.daemon import run as run_daemon
+    from agent_node.running import run as run_daemon
 
     code = run_daemon(home, until_idle=bool(options.until_idle))
     return Answer({"exit_code": code}, "", code)

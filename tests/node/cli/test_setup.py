@@ -154,7 +154,7 @@ def test_run_hands_over_to_the_daemon(desk: Desk, monkeypatch: pytest.MonkeyPatc
         calls.append((home, until_idle))
         return 3
 
-    monkeypatch.setitem(sys.modules, "agent_node.daemon", types.SimpleNamespace(run=run))
+    monkeypatch.setitem(sys.modules, "agent_node.running", types.SimpleNamespace(run=run))
     assert desk.run("run", "--until-idle").code == 3
     assert calls == [(home_of(desk), True)]
 
