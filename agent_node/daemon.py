@@ -144,6 +144,9 @@ class Daemon:
                 self._reporter.turn()
         except DiskTrouble as error:
             self._disk_trouble(error)
+        if self.store.broken:
+            log("disk_broken", because="the next daemon reads what is really on the disk")
+            os._exit(1)  # closing would sync once more, and a second fsync may lie
         return self._end()
 
     def _look_around(self) -> None:
@@ -238,8 +241,6 @@ class Daemon:
     def _disk_trouble(self, error: DiskTrouble) -> None:
         """A full disk passes; a disk that fails to sync does not, and nothing may build upon it."""
         log("disk_trouble", because=str(error))
-        if "SQLITE_IOERR" in str(error):
-            os._exit(1)  # as after a failed fsync: the next daemon reads what is really there
         self._timers.later(1.0, self.changed)
 
     # --- what is told -----------------------------------------------------------------------

@@ -6,28 +6,29 @@ import os
 import selectors
 from collections.abc import Callable
 
-from .answers import read_answer
-from .attempts import AttemptExists, create_folder
+from . import cgroups
+from .attempts import AttemptExists, EvidenceUnreadable, create_folder
 from .clock import Clock
 from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
 from .config import AgentSettings, NodeSettings
 from .desk import free_bytes
+from .endings import look_at_end
 from .errors import DiskTrouble, NodeError
-from .evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt, read_shim_record
+from .evidence import Alive, Leftovers
 from .executors import executor_of
 from .failpoints import failpoint
 from .home import Home
-from .killing import kill_leftovers
+from .killing import kill_leftovers, kill_strays
 from .log import log
 from .processes import Identity, open_pidfd
-from .results import judge_end
 from .runs import Run, Runs
 from .starters import Starters
 from .store.sqlite import SqliteStore
-from .verdicts import read_verdict
 from .zygote_link import Spawned
 
-_LOOKS_MAX = 100  # for a shim that has its lock and has not signed in: a few seconds
+_LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
+_LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
+_STRAY_ROUNDS = 20
 
 
 class Dispatcher:
@@ -107,6 +108,7 @@ class Dispatcher:
             self.before_start()
             failpoint("dispatch.before_spawn")
             self._starters.hand_over(agent, job, folder)
+            self._later(_LOOK_EVERY_S, lambda: self.look(run))  # a shim may die unheard
         except (OSError, NodeError) as error:
             log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
             self._look_again(run)
@@ -174,45 +176,43 @@ class Dispatcher:
         if run.pidfd is not None:
             self._selector.unregister(run.pidfd)
             run.let_go()
+        if not os.path.exists(run.folder.verdict):
+            self._end_strays()
         self._close(run)
 
-    def _close(self, run: Run) -> None:
-        """Record the verdict; without one, prove that the attempt is dead before saying so."""
-        if self._take_verdict(run):
-            return
-        evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id)
-        if isinstance(evidence, Dead):
-            if self._take_verdict(run):  # written between the two looks: now it is final
-                return
-            never_started = read_shim_record(run.folder) is None
-            if run.requeue or never_started:
-                self._record(run, Result("requeued", message=evidence.why))
-            else:
-                self._record(run, Result("interrupted", message=evidence.why))
-        elif isinstance(evidence, Unprovable):
-            self._record(run, Result("unproved", message=evidence.why))
-        else:
-            self._pursue(run, evidence)
+    def _end_strays(self) -> None:
+        """A shim died before its work was done: what it left behind was handed to this process."""
+        kept = [*self._starters.pids, *(run.shim.pid for run in self.runs if run.shim)]
+        for _ in range(_STRAY_ROUNDS):
+            if not kill_strays(kept):
+                break
 
-    def _take_verdict(self, run: Run) -> bool:
-        """Whether the shim left a verdict; then it is the end of the attempt."""
-        verdict = read_verdict(run.folder)
-        if verdict is None:
-            return False
-        failpoint("dispatch.before_result")
-        self._record(run, judge_end(verdict, read_answer(run.folder), requeue=run.requeue))
-        return True
+    def _close(self, run: Run) -> None:
+        """Record how it ended; what is not over, or cannot be read, is looked at again."""
+        try:
+            end = look_at_end(run)
+        except EvidenceUnreadable as error:
+            log("evidence_unreadable", task=run.uid, attempt=run.n, because=str(error))
+            self._look_again(run)
+            return
+        if isinstance(end, Result):
+            self._record(run, end)
+        else:
+            self._pursue(run, end)
 
     def _pursue(self, run: Run, evidence: Alive | Leftovers) -> None:
         """Not over yet: follow the shim, or end what it left behind, and look again."""
-        if isinstance(evidence, Alive) and evidence.shim is not None and run.pidfd is None:
-            pidfd = open_pidfd(evidence.shim)
-            if pidfd is not None:
+        if isinstance(evidence, Alive):
+            pidfd = open_pidfd(evidence.shim) if evidence.shim else None
+            if evidence.shim is not None and pidfd is not None:
                 self.watch(run, evidence.shim, pidfd)
-                return
-        if isinstance(evidence, Leftovers):
-            log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
-            kill_leftovers(evidence.processes)
+            else:
+                self._later(_LOOK_EVERY_S, lambda: self.look(run))
+            return
+        log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
+        if evidence.cgroup is not None:
+            cgroups.kill_all(evidence.cgroup)
+        kill_leftovers(evidence.processes)
         self._look_again(run)
 
     def _look_again(self, run: Run) -> None:

@@ -102,6 +102,12 @@ class DiskTrouble(NodeError):
     code = "disk"
 
 
+class DiskBroken(DiskTrouble):
+    """The disk failed to read or to sync: what is on it is not known until it is opened anew."""
+
+    code = "disk_broken"
+
+
 class BrokenRule(NodeError):
     """A state change that the table in task.py does not know: a fault of ours, nothing changed."""
 

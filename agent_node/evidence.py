@@ -90,7 +90,7 @@ def judge_attempt(
     record = read_shim_record(folder)
     if claimed_boot is not None and claimed_boot != read_boot_id():
         return Dead("the machine has been restarted since this attempt began")
-    if _is_locked(folder.shim_lock):
+    if is_locked(folder.shim_lock):
         return _judge_locked(folder, record)
     return _judge_unlocked(folder, token, record)
 
@@ -104,7 +104,7 @@ def _judge_locked(folder: AttemptFolder, record: ShimRecord | None) -> Evidence:
         return Alive(others[0] if len(others) == 1 else None)
     if others:
         return Leftovers(others, "they hold shim.lock and the shim is dead")
-    if _is_locked(folder.shim_lock):
+    if is_locked(folder.shim_lock):
         return Unprovable("shim.lock is held by a process that cannot be seen")
     return Alive(record.identity)  # it ended between two looks; the next one sees it whole
 
@@ -113,7 +113,7 @@ def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None
     found, hidden = _search_twice(folder, token, record)
     if found:
         return Leftovers(found, "they hold tree.lock, the token or the cgroup", _cgroup_of(record))
-    if _is_locked(folder.tree_lock):
+    if is_locked(folder.tree_lock):
         return Unprovable("tree.lock is held by a process that cannot be seen")
     if hidden and os.path.lexists(folder.tree_lock):
         pids = ", ".join(map(str, sorted(hidden)))
@@ -166,7 +166,7 @@ def _cgroup_of(record: ShimRecord | None) -> str | None:
     return record.cgroup if record else None
 
 
-def _is_locked(path: str) -> bool:
+def is_locked(path: str) -> bool:
     """Whether anybody holds this lock; a lock file that was never made is held by nobody."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
+from . import cgroups
 from .clock import SystemClock
 from .config import read_settings
 from .daemon import Daemon
@@ -25,7 +27,8 @@ def run(home: Home, *, until_idle: bool = False) -> int:
     check_home(home)
     settings = read_settings(home.config)
     # The zygotes come before the lock: whatever is forked later would hold a copy of it.
-    zygotes = {agent.prefix: Zygote(agent.prefix) for agent in settings.agents}
+    groups = _cgroup_base()
+    zygotes = {agent.prefix: Zygote(agent.prefix, groups) for agent in settings.agents}
     with ExitStack() as stack:
         for zygote in zygotes.values():
             zygote.start()
@@ -40,6 +43,11 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         door = listen(home, lock)
         stack.callback(home.socket.unlink, missing_ok=True)
         return daemon.serve(door)
+
+
+def _cgroup_base() -> str | None:
+    """Where each attempt may have a cgroup of its own: below a service's delegated one."""
+    return cgroups.find_base() if "INVOCATION_ID" in os.environ else None  # set by systemd
 
 
 def _take_lock(home: Home) -> HomeLock:

@@ -28,7 +28,7 @@ from .job import (
 )
 from .output import Count, HeadAndTail
 from .processes import Identity
-from .watching import Ending, Watch
+from .watching import Ending, Watch, boot_seconds
 
 _PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program is born with
 # Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
@@ -59,7 +59,7 @@ def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]
     """Run this attempt from its start to its verdict; `tell` hears when it started, or None."""
     _listen_for_signals(kit)
     logs: list[HeadAndTail] = []
-    started = time.time()
+    started, began = time.time(), boot_seconds()
     try:
         _write_new(folder, SHIM_JSON, _entry(job, kit))
         logs += [_open_log(folder, name, job) for name in (STDOUT_LOG, STDERR_LOG)]
@@ -70,7 +70,7 @@ def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]
     else:
         failpoint("shim.after_start")
         tell(started)
-        ending = _watch(job, folder, kit, program, logs)
+        ending = _watch(job, folder, kit, program, logs, began)
     counts = [log.finish() for log in logs] or [Count(0, 0)] * 2
     _deliver(folder, _verdict(job, ending, (started, time.time()), counts))
     failpoint("shim.after_verdict")
@@ -126,11 +126,13 @@ def _start(job: Job, folder: int, kit: Kit) -> int:
         os.chdir("/")  # a shim must not keep a disk from being unmounted
 
 
-def _watch(job: Job, folder: int, kit: Kit, program: int, logs: list[HeadAndTail]) -> Ending:
+def _watch(
+    job: Job, folder: int, kit: Kit, program: int, logs: list[HeadAndTail], began: float
+) -> Ending:
     watch = Watch(program, kit.wake[0], lambda: _beat(folder))
     watch.listen(kit.stdout[0], logs[0])
     watch.listen(kit.stderr[0], logs[1])
-    return watch.until_over(max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)
+    return watch.until_over(began, max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)
 
 
 def _beat(folder: int) -> None:

@@ -62,18 +62,20 @@ class Watch:
         self._logs[pipe] = log
         self._poll.register(pipe, select.POLLIN)
 
-    def until_over(self, *, max_s: float | None, grace_s: float, beat_s: float) -> Ending:
+    def until_over(
+        self, began: float, *, max_s: float | None, grace_s: float, beat_s: float
+    ) -> Ending:
         """Wait for the program, ending its tree when its time is up, a stop comes, or it is done.
 
-        Bounded after that: grace, then KILL until nobody is left or nothing more can be done.
+        `began` is in boot seconds. After that it is bounded: grace, then KILL until nobody is
+        left or nothing more can be done.
         """
-        began = next_beat = _now()
-        next_beat += beat_s
+        next_beat = began + beat_s
         deadline = None if max_s is None else began + max_s
         verge: _Verge | None = None
         self._reap()
         while not self._alone:
-            now = _now()
+            now = boot_seconds()
             if verge is None:
                 verge = self._verge(now, deadline, grace_s)
             elif self._stops > 1 and verge.kill_at > now:
@@ -88,7 +90,7 @@ class Watch:
             self._wait(_soonest(now, next_beat, deadline, verge))
             self._reap()
         self._drain()
-        return self._ending(verge, _now() - began)
+        return self._ending(verge, boot_seconds() - began)
 
     def _verge(self, now: float, deadline: float | None, grace_s: float) -> _Verge | None:
         """Whether the tree has to end now; None lets it run on."""
@@ -104,7 +106,7 @@ class Watch:
         return verge
 
     def _wait(self, until: float) -> None:
-        for number, _ in self._poll.poll(max(0.0, until - _now()) * 1000 + 1):
+        for number, _ in self._poll.poll(max(0.0, until - boot_seconds()) * 1000 + 1):
             if number == self._wake:
                 self._stops += os.read(number, _CHUNK).count(signal.SIGTERM)
             else:
@@ -155,7 +157,7 @@ class Watch:
         )
 
 
-def _now() -> float:
+def boot_seconds() -> float:
     """Time since boot, sleep included: a deadline goes on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

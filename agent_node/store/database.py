@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from ..errors import DiskTrouble, StoreCorrupt, StoreNewer, StoreUnusable
+from ..errors import DiskBroken, DiskTrouble, StoreCorrupt, StoreNewer, StoreUnusable
 from ..failpoints import failpoint
 from .schema import STEPS, VERSION, statements
 
@@ -131,7 +131,12 @@ def _translate(error: sqlite3.Error, path: Path) -> NoReturn:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         raise _corrupt(path, error) from error
-    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
+    if name.startswith("SQLITE_IOERR"):
+        raise DiskBroken(
+            f"{path}: {error} ({name}): whether the change is on the disk is not known; the queue"
+            " has to be opened anew"
+        ) from error
+    if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
         raise DiskTrouble(
             f"{path}: {error} ({name}): the change did not happen; free some space or see dmesg"
         ) from error

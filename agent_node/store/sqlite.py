@@ -4,92 +4,31 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, TypeVar, cast
 
-from .. import commands, moves, queries
+from .. import commands
 from ..clock import Clock, iso
 from ..commands import Command
+from ..errors import DiskBroken
 from ..failpoints import failpoint
 from ..queries import Query
 from ..task import UNDERWAY, State
 from ..ulid import new_ulid
-from . import (
-    attempts,
-    candidates,
-    claims,
-    giving,
-    hearsay,
-    intake,
-    quarantining,
-    reading,
-    reowning,
-    settling,
-    taking,
-    waking,
-    words,
-)
+from . import hearsay, quarantining
 from .database import check_whole, open_database, translated
 from .generation import GenerationFile, Mark, judge, machine_id
 from .transaction import Live, Transaction
+from .verbs import answer, carry_out
 
 Outcome = TypeVar("Outcome")
 Answer = TypeVar("Answer")
 
 
-def _raise(tx: Transaction, command: commands.Raise) -> int:
-    tx.changed = tx.generation_due = True
-    return tx.node.generation + 1
-
-
-_COMMANDS: dict[type, Callable[..., object]] = {
-    commands.Add: intake.add,
-    commands.SetAgents: claims.set_agents,
-    commands.Claim: claims.claim,
-    commands.Started: attempts.start,
-    commands.Finish: attempts.finish,
-    commands.Beat: attempts.beat,
-    commands.Wake: waking.wake,
-    commands.Forget: waking.forget,
-    commands.Raise: _raise,
-    commands.SetNode: words.set_node,
-    commands.SetFields: words.set_fields,
-    commands.Cancel: words.cancel,
-    commands.RetryNow: words.retry,
-    commands.Resolve: words.resolve,
-    moves.Escrow: giving.escrow,
-    moves.Commit: settling.commit,
-    moves.Abort: settling.abort,
-    moves.Settled: settling.settled,
-    moves.Hold: taking.hold,
-    moves.Activate: taking.activate,
-    moves.Drop: taking.drop,
-    moves.Bar: reowning.bar,
-    moves.Reown: reowning.reown,
-    moves.Quarantine: quarantining.quarantine,
-    moves.Release: quarantining.release,
-    moves.Hello: quarantining.hello,
-}
-_QUERIES: dict[type, Callable[..., object]] = {
-    queries.Facts: reading.facts,
-    queries.ListTasks: reading.list_tasks,
-    queries.ShowTask: reading.show_task,
-    queries.Events: reading.events,
-    queries.Doubts: reading.doubts,
-    queries.OpenAttempts: reading.open_attempts,
-    queries.NextDue: reading.next_due,
-    queries.Candidates: candidates.candidates,
-}
 _BUSY = (State.READY, *UNDERWAY, State.ESCROW, State.HELD)
-
-
-def _carried_out(tx: Transaction, command: Command[Any]) -> object:
-    outcome = _COMMANDS[type(command)](tx, command)
-    tx.flush()
-    return outcome
 
 
 class SqliteStore:
@@ -106,6 +45,8 @@ class SqliteStore:
         self._file = GenerationFile(home / "generation")
         self._raised_at = clock.boottime()
         self.unraised = False  # something changed since the generation was last raised
+        self.broken = False  # the disk failed: nothing may be built upon this connection
+        self._owes_hearsay = False
         rows = db.execute("SELECT state, count(*) FROM task GROUP BY state")
         self._counts: Counter[str] = Counter(dict(rows.fetchall()))
         self._note_idle(self._transaction())
@@ -120,11 +61,18 @@ class SqliteStore:
         return self._carry_out(commands, dry_run=False)
 
     def _carry_out(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
+        try:
+            return self._in_transaction(commands, dry_run=dry_run)
+        except DiskBroken:
+            self.broken = True
+            raise
+
+    def _in_transaction(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
         with translated(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 tx = self._transaction()
-                outcomes = [_carried_out(tx, command) for command in commands]
+                outcomes = [carry_out(tx, command) for command in commands]
                 raised = self._raise_generation(tx) if tx.changed and not dry_run else None
                 failpoint("store.before_commit")
                 self._db.execute("COMMIT" if tx.changed and not dry_run else "ROLLBACK")
@@ -154,8 +102,20 @@ class SqliteStore:
     def _after_commit(self, tx: Transaction, raised: int | None) -> None:
         self._counts.update(tx.moved)
         self._note_idle(tx)
-        if tx.heard:
+        self._owes_hearsay = self._owes_hearsay or tx.heard
+        try:
+            self._write_beside(raised)
+        except OSError as error:
+            raise DiskBroken(
+                f"{self.path.parent}: the files beside the database could not be written: {error};"
+                " the change may have happened"
+            ) from error
+
+    def _write_beside(self, raised: int | None) -> None:
+        """What has to be on the disk before the answer leaves; a repeat of it is harmless."""
+        if self._owes_hearsay:
             hearsay.write_file(self._db, self.path.parent)
+            self._owes_hearsay = False
         if raised is not None:
             failpoint("generation.before_file")
             node = self._transaction().node
@@ -174,7 +134,7 @@ class SqliteStore:
         with translated(self.path):
             self._db.execute("BEGIN")
             try:
-                return cast("Answer", _QUERIES[type(query)](self._transaction(), query))
+                return cast("Answer", answer(self._transaction(), query))
             finally:
                 self._db.execute("ROLLBACK")
 

@@ -214,13 +214,15 @@ class Fleet:
         return False
 
     def _decide(self, name: str) -> None:
-        """A person's word on what was interrupted too often: it shall run, no other copy lives."""
+        """A person's word on what was interrupted or failed too often: it shall run again, no other
+        copy lives."""
         with self.nodes[name].one_talk() as talk:
-            parked = talk.ask("list", states=["PARKED"])["tasks"]
-            if parked:
-                uids = [task["uid"] for task in parked]
-                talk.ask("resolve", uids=uids, alone=True, reason="a test", **{"as": "ready"})
-                self.done.append(f"resolved {len(uids)} parked at {name}")
+            for state, do, more in (("PARKED", "resolve", {"as": "ready", "alone": True}),
+                                    ("DEAD_LETTERED", "retry", {})):  # fmt: skip
+                uids = [task["uid"] for task in talk.ask("list", states=[state])["tasks"]]
+                if uids:
+                    talk.ask(do, uids=uids, reason="a test", **more)
+                    self.done.append(f"{do} {len(uids)} {state} at {name}")
 
     def end(self) -> Findings:
         """Stop the healed fleet in order, see that nothing is left of it, and have it judged."""

@@ -74,12 +74,14 @@ def die_once(fleet: Fleet, failpoint: str) -> None:
         assert daemon.ended() == -signal.SIGKILL, (failpoint, daemon.said)
 
 
-def meanwhile(fleet: Fleet, done: Callable[[], bool], what: str) -> None:
+def meanwhile(
+    fleet: Fleet, done: Callable[[], bool], what: str, *, adding: bool = True
+) -> None:
     """New work now and then, until this has happened."""
     end, looks = time.monotonic() + REACH_S, 0
     while not done():
         assert time.monotonic() < end, f"{what} was never reached: {fleet.done[-5:]}"
-        if looks % 10 == 0:
+        if adding and looks % 10 == 0:
             fleet.add(4)
         looks += 1
         for daemon in fleet.daemons.values():
@@ -129,35 +131,34 @@ def test_a_serve_by_itself_may_die_at_every_named_place(make_fleet: MakeFleet) -
     must_be_clean(fleet)
 
 
-@pytest.mark.parametrize("failpoint", FAULTS)
-def test_a_failing_disk_doubles_and_loses_nothing(make_fleet: MakeFleet, failpoint: str) -> None:
+def test_a_failing_disk_doubles_and_loses_nothing(make_fleet: MakeFleet) -> None:
     """Whether the daemon goes on or ends is the disk's matter; the next one finds all in order."""
-    fleet = make_fleet(failpoint)
+    fleet = make_fleet("faults")
     fleet.add_waiting()
     fleet.start_surely("loom")
-    fleet.start_surely("iris", failpoint)
     fleet.start_hub()
-    for _ in range(3):
+    for failpoint in FAULTS:
+        fleet.kill("iris")
+        fleet.start_surely("iris", failpoint)
         fleet.add(4)
-        for name in ("iris", "loom"):
-            fleet.tend(name)
-        is_ready(fleet.rest, 0.3)
+        is_ready(fleet.rest, 0.4)
+        fleet.daemons["iris"].drain()
     must_be_clean(fleet)
 
 
-@pytest.mark.parametrize("failpoint", STOPS)
-def test_who_stands_still_for_a_while_and_goes_on_does_no_harm(
-    make_fleet: MakeFleet, failpoint: str
-) -> None:
-    fleet = make_fleet(failpoint)
+def test_who_stands_still_for_a_while_and_goes_on_does_no_harm(make_fleet: MakeFleet) -> None:
+    fleet = make_fleet("stops")
     fleet.add_waiting()
     fleet.start_surely("loom")
-    fleet.start_surely("iris", failpoint)
-    fleet.start_hub()
-    meanwhile(fleet, lambda: bool(fleet.stopped()), failpoint)
-    fleet.start_hub()
-    is_ready(fleet.rest, 0.3)
-    fleet.wake_stopped()
+    for failpoint in STOPS:
+        fleet.kill("iris")
+        fleet.start_hub()
+        fleet.start_surely("iris", failpoint)
+        fleet.add(4)
+        meanwhile(fleet, lambda: bool(fleet.stopped()), failpoint, adding=False)
+        fleet.start_hub()
+        is_ready(fleet.rest, 0.3)
+        fleet.wake_stopped()
     must_be_clean(fleet)
 
 

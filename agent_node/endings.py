@@ -1,0 +1,48 @@
+"""Looks how an attempt ended: by the shim's verdict, and without one by what can be proved."""
+
+from __future__ import annotations
+
+from .answers import read_answer
+from .commands import Result
+from .evidence import (
+    Alive,
+    Dead,
+    Leftovers,
+    Unprovable,
+    is_locked,
+    judge_attempt,
+    read_shim_record,
+)
+from .failpoints import failpoint
+from .results import judge_end
+from .runs import Run
+from .verdicts import read_verdict
+
+
+def look_at_end(run: Run) -> Result | Alive | Leftovers:
+    """The attempt's one result, or what still stands in its way. Reading only; never waits."""
+    result = _from_verdict(run)
+    if result is not None:
+        return result
+    evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id)
+    if isinstance(evidence, Dead):
+        # A verdict written between the two looks is final now, and it comes first.
+        return _from_verdict(run) or _cut_short(run, evidence.why)
+    if isinstance(evidence, Unprovable):
+        return Result("unproved", message=evidence.why)
+    return evidence
+
+
+def _from_verdict(run: Run) -> Result | None:
+    """None without a verdict, or while a lock is held: the program can write a file, too."""
+    verdict = read_verdict(run.folder)
+    if verdict is None or is_locked(run.folder.shim_lock) or is_locked(run.folder.tree_lock):
+        return None
+    failpoint("dispatch.before_result")
+    return judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
+
+
+def _cut_short(run: Run, why: str) -> Result:
+    """Interrupted; but an attempt whose program never started costs the task nothing at all."""
+    never_started = read_shim_record(run.folder) is None
+    return Result("requeued" if run.requeue or never_started else "interrupted", message=why)
