@@ -122,9 +122,17 @@ def _is_quarantined(row: _Row) -> bool:
 
 def _giver_is_gone(tx: Transaction, row: _Row, fenced: tuple[Fenced, ...]) -> bool:
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
-    if record is None or record.peer_incarnation is None:
+    return record is not None and _is_gone(tx, record.peer, record.peer_incarnation, fenced)
+
+
+def _is_gone(
+    tx: Transaction, peer: str, incarnation: str | None, fenced: tuple[Fenced, ...]
+) -> bool:
+    """Fenced by a person, or come back as another one, which is barred in its own name."""
+    if incarnation is None:
         return False
-    return Fenced(record.peer, record.peer_incarnation) in fenced
+    latest = known_incarnation(tx, peer)
+    return Fenced(peer, incarnation) in fenced or (latest is not None and latest > incarnation)
 
 
 def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Because | None:
@@ -217,7 +225,7 @@ def _kept_stands(tx: Transaction, command: Reown, target: Target) -> Because | N
     ).fetchone()
     if found is None or found[2] is None:
         return Because("unknown_task", f"{tx.node.name} has neither {target.uid} nor a copy of it")
-    if command.alone or found[3] is None or Fenced(found[0], found[1]) in command.fenced:
+    if command.alone or found[3] is None or _is_gone(tx, found[0], found[1], command.fenced):
         return None
     return Because("not_fenced", f"{target.uid} moved to {found[0]}, which is not fenced")
 
