@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .answers import Answer
 from .clock import iso
 from .commands import Result
@@ -16,8 +18,8 @@ def judge_end(verdict: Verdict, answer: Answer, *, requeue: bool) -> Result:
         text = f"{verdict.survivors} of its processes could not be killed"
         return Result("unproved", message=text, duration_s=verdict.duration_s)
     if verdict.kind == "stopped":
-        kind = "requeued" if requeue else "interrupted"
-        return Result(kind, message=verdict.because, duration_s=verdict.duration_s)  # type: ignore[arg-type]
+        stopped = Result("interrupted", message=verdict.because, duration_s=verdict.duration_s)
+        return replace(stopped, kind="requeued") if requeue else stopped
     if verdict.kind == "timeout":
         return _failed(verdict, answer, "timeout", verdict.because)
     if verdict.kind == "could_not_start":

@@ -79,10 +79,17 @@ def check_text(text: str, field: str = "") -> None:
 def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise BadInput(f"the key {twice[:80]!r} stands twice in one object")
+        raise BadInput(f"the key {_twice(pairs)[:80]!r} stands twice in one object")
     return result
+
+
+def _twice(pairs: list[tuple[str, JsonValue]]) -> str:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    return key
 
 
 def _integer(digits: str) -> int:

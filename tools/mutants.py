@@ -138,7 +138,9 @@ def _try_all(mutants: Sequence[Mutant], *, jobs: int) -> int:
         return 1
     with trees(jobs) as free:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
-        ran = _run_tests(free.queue[0], tests, limit_s=BASELINE_LIMIT_S)
+        tree = free.get()
+        ran = _run_tests(tree, tests, limit_s=BASELINE_LIMIT_S)
+        free.put(tree)
         if ran.code != 0:
             print(f"{ran.said}\nmutants: fails without any mutant: {ran.first}", file=sys.stderr)
             return 1

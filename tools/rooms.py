@@ -42,8 +42,8 @@ ROOMS = (
                 " cgroups evidence verdicts answers"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
-         node("running daemon dispatch starters runs results adoption leaving signals timers report status"
-              " news")),
+         node("running daemon dispatch starters runs endings results adoption leaving signals"
+              " timers report status news log")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("serve relay door opening listener conversation lines requests replies desk"

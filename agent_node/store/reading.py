@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from typing import Literal
 
 from ..queries import (
     AgentFacts,
@@ -182,13 +183,16 @@ SELECT x.xfer, x.uid, x.epoch, x.side, x.outcome, x.peer, x.peer_incarnation,
      OR (x.side = 'taker' AND x.outcome = 'held'))
  ORDER BY x.xfer
 """
-_DOUBT_STATES = {"escrowed": "ESCROW", "committed": "MOVED", "aborted": "ABORTED", "held": "HELD"}
+_DoubtState = Literal["ESCROW", "HELD", "MOVED", "ABORTED"]
+_DOUBT_STATES: dict[str, _DoubtState] = {
+    "escrowed": "ESCROW", "committed": "MOVED", "aborted": "ABORTED", "held": "HELD",
+}  # fmt: skip
 
 
 def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
     """Every HELD, and every giver's record not yet settled."""
     return tuple(
-        Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))  # type: ignore[arg-type]
+        Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))
         for xfer, uid, epoch, side, outcome, peer, incarnation, age in tx.db.execute(
             _DOUBTS, (tx.stamp,)
         )

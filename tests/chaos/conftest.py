@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.fleet import Fleet
+from tests.node.daemon.conftest import make_node
+
+__all__ = ["make_fleet", "make_node"]
 
 MakeFleet = Callable[..., Fleet]
 

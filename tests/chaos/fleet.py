@@ -145,9 +145,9 @@ class Fleet:
 
     # --- work -----------------------------------------------------------------------------------
 
-    def add(self, count: int, *, needs: Sequence[str] = ()) -> None:
-        """New tasks, to either home; an addition without an answer is repeated later."""
-        name = self.dice.choice(NAMES)
+    def add(self, count: int, *, at: str = "", needs: Sequence[str] = ()) -> None:
+        """New tasks, to this home or to either; an addition without an answer is repeated later."""
+        name = at or self.dice.choice(NAMES)
         retry = {"strategy": "immediate"}  # where a failpoint makes an attempt fail
         tasks: list[Task] = [
             {"uid": new_ulid(self.dice), "subject": "write it down", "needs": [*needs],
@@ -159,8 +159,8 @@ class Fleet:
     def add_waiting(self) -> None:
         """A few tasks in each home that nobody there can run yet, so that there is always something
         to move; healing teaches both homes to run them."""
-        for _ in NAMES:
-            self.add(6, needs=["later"])
+        for name in NAMES:
+            self.add(6, at=name, needs=["later"])
 
     def repeat_additions(self, name: str) -> None:
         """Add what was never acknowledged: the same uid is only ever added once."""

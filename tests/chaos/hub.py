@@ -43,9 +43,13 @@ class Side:
         )  # fmt: skip
         self._left = b""
         self._id = 0
-        greeting = self._line()
-        if "incarnation" not in greeting:
-            raise LinkDown(f"no greeting: {greeting}")
+        try:
+            greeting = self._line()
+            if "incarnation" not in greeting:
+                raise LinkDown(f"no greeting: {greeting}")  # noqa: TRY301 - both end the talk
+        except LinkDown:
+            self.close()
+            raise
         self.node, self.incarnation = greeting["node"], greeting["incarnation"]
 
     def ask(self, do: str, **fields: object) -> dict[str, Any]:

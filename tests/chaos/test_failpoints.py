@@ -29,7 +29,7 @@ BESIDE_IT = (
     "zygote.before_fork:kill:4", "zygote.after_fork:kill:4", "shim.before_start:kill",
     "shim.after_start:kill", "shim.before_verdict:kill", "shim.after_verdict:kill",
 )  # fmt: skip
-WITHOUT_A_DAEMON = (*(f"{edge}:kill" for edge in EDGES), "commit.before_move:kill",
+WITHOUT_A_DAEMON = (*(f"{step}.after:kill" for step in STEPS), "commit.before_move:kill",
                     "store.before_commit:kill:4", "generation.before_file:kill:4")  # fmt: skip
 FAULTS = (
     "store.before_commit:EIO:6", "generation.before_file:EIO:3", "report.before_rename:ENOSPC:2",
@@ -74,15 +74,13 @@ def die_once(fleet: Fleet, failpoint: str) -> None:
         assert daemon.ended() == -signal.SIGKILL, (failpoint, daemon.said)
 
 
-def meanwhile(
-    fleet: Fleet, done: Callable[[], bool], what: str, *, adding: bool = True
-) -> None:
+def meanwhile(fleet: Fleet, done: Callable[[], bool], what: str) -> None:
     """New work now and then, until this has happened."""
     end, looks = time.monotonic() + REACH_S, 0
     while not done():
         assert time.monotonic() < end, f"{what} was never reached: {fleet.done[-5:]}"
-        if adding and looks % 10 == 0:
-            fleet.add(4)
+        if looks % 20 == 0:
+            fleet.add(6, at="iris")
         looks += 1
         for daemon in fleet.daemons.values():
             daemon.drain()
@@ -140,7 +138,7 @@ def test_a_failing_disk_doubles_and_loses_nothing(make_fleet: MakeFleet) -> None
     for failpoint in FAULTS:
         fleet.kill("iris")
         fleet.start_surely("iris", failpoint)
-        fleet.add(4)
+        fleet.add(4, at="iris")
         is_ready(fleet.rest, 0.4)
         fleet.daemons["iris"].drain()
     must_be_clean(fleet)
@@ -154,8 +152,7 @@ def test_who_stands_still_for_a_while_and_goes_on_does_no_harm(make_fleet: MakeF
         fleet.kill("iris")
         fleet.start_hub()
         fleet.start_surely("iris", failpoint)
-        fleet.add(4)
-        meanwhile(fleet, lambda: bool(fleet.stopped()), failpoint, adding=False)
+        meanwhile(fleet, lambda: bool(fleet.stopped()), failpoint)
         fleet.start_hub()
         is_ready(fleet.rest, 0.3)
         fleet.wake_stopped()

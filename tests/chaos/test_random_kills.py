@@ -13,7 +13,7 @@ from tests.chaos.fleet import NAMES, Fleet
 from tests.node.daemon.living import is_ready
 
 SEEDS = ("ada", "grace")
-STEPS = int(os.environ.get("ARC_CHAOS_STEPS", "40"))
+STEPS = int(os.environ.get("ARC_CHAOS_STEPS", "25"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -33,7 +33,7 @@ def test_nothing_is_doubled_or_lost_in_the_long_run(make_fleet: MakeFleet, numbe
     """ARC_CHAOS_ROUNDS fleets of ARC_CHAOS_STEPS blows each; ARC_CHAOS_SEED makes other ones."""
     seed = f"{os.environ.get('ARC_CHAOS_SEED', 'soak')}-{number}"
     fleet = make_fleet(seed, journal=("wal", "truncate")[number % 2])
-    rage(fleet, STEPS * 3)
+    rage(fleet, STEPS * 5)
     fleet.heal()
     findings = fleet.end()
     assert findings.clean, (findings, fleet.done)

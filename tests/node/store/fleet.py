@@ -85,18 +85,18 @@ class Fleet:
             boot = node.clock.boot_id()
             node.say(m.Hello("arc0", "arc", 1, boot, fenced=life in self.fenced))
 
-    def send(self, sent: Sent, *, lost: bool = False, again: bool = False) -> Any:
-        """Say it to the node; `lost`: it arrives, but its answer does not."""
+    def send(self, sent: Sent, *, how: str = "heard", again: bool = False) -> Any:
+        """Say it to the node. `unheard`: its answer is lost; `late`: it is only on its way."""
         if not again:
             self.bag.append(sent)
-        if sent.node in self.off:
+        if sent.node in self.off or how == "late":
             return None
         try:
             outcome = self.nodes[sent.node].say(sent.command)
         except Refused:
             return None
         self._note(sent, outcome)
-        if sent.journey is not None and not lost:
+        if sent.journey is not None and how == "heard":
             self._learn(sent, outcome[0])
         return outcome
 
@@ -427,6 +427,8 @@ class Fleet:
                     self.ended.add(uid)
         doubled = {uid: places for uid, places in owners.items() if len(places) > 1}
         assert not doubled, f"in two places: {doubled}"
+        if self.fenced:  # a person may have barred the row; the copy that was kept is not lost
+            present |= {uid for uid in self.added for name in NAMES if self.has_copy(name, uid)}
         lost = set(self.added) - present - self.ended - self.touched
         assert not lost, f"lost: {lost}"
 

@@ -1,0 +1,233 @@
+"""Each guard of a queue that only shows when everything else has already gone wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_node import commands as c
+from agent_node import moves as m
+from agent_node.store.sqlite import SqliteStore
+from agent_node.task import State
+from tests.builders import DAY, NodeAtHand, a_task, refusal, rule_of, uid, xfer
+from tests.node.store.fleet import Fleet
+from tests.node.store.test_sqlite import Sqlite
+
+S = 1 + 2**20
+EARLIER, LATER = "01LQQM00000000000000000000", "01LQQN00000000000000000000"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeAtHand]:
+    node = NodeAtHand(Sqlite(), tmp_path / "iris")
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path)
+    yield fleet
+    fleet.close()
+
+
+def force(node: NodeAtHand, state: State) -> None:
+    """Write a state past all rules, as no command of ours does."""
+    node.close()
+    node.backend.force_state(node.place, uid(), state)
+    node.open()
+
+
+def bar(node: NodeAtHand, epoch: int = S, **more: object) -> m.Reowned:
+    return node.say(m.Bar((m.Target(uid(), epoch),), **more))[0]
+
+
+def reown(node: NodeAtHand, epoch: int = S, **more: object) -> m.Reowned:
+    return node.say(m.Reown((m.Target(uid(), epoch),), **more))[0]
+
+
+# Moving.
+
+
+def test_a_commit_takes_a_row_only_out_of_its_own_escrow(node: NodeAtHand) -> None:
+    """Fails when the statements of commit ask neither for ESCROW nor for the transfer."""
+    node.escrow(xfer(), node.has(a_task()))
+    force(node, State.READY)
+    assert rule_of(node.commit(xfer(), uid())) == "not_escrow"
+    assert node.state(uid()) == "READY"
+
+
+def test_an_activation_wakes_a_row_only_out_of_its_own_hold(node: NodeAtHand) -> None:
+    """Fails when the statement of activate asks neither for HELD nor for the transfer."""
+    node.hold(xfer(), a_task())
+    force(node, State.COMPLETED)
+    assert rule_of(node.activate(xfer(), uid())) == "not_held"
+    assert node.state(uid()) == "COMPLETED"
+
+
+def test_a_task_that_its_taker_refuses_stays_with_its_giver(fleet: Fleet) -> None:
+    """Fails when the hub commits before the taker has said `held`: the task would be lost."""
+    fleet.add("iris", 1, None)
+    fleet.nodes["forge"].say(c.SetNode("paused", "upgrade"))
+    journey = fleet.begin_move(fleet.nodes["iris"].task(uid()), "iris", "forge")
+    fleet.follow(journey, m.Escrow, m.Hold, m.Commit, m.Activate, m.Abort, m.Settled)
+    fleet.check()
+    fleet.claim("iris")
+    assert fleet.living[uid()][0] == "iris"
+
+
+def test_an_older_copy_does_not_push_out_a_held_one(node: NodeAtHand) -> None:
+    """Fails when a hold replaces what is held without comparing the epochs."""
+    node.hold(xfer(2), a_task(epoch=5))
+    assert rule_of(node.hold(xfer(1), a_task(epoch=3))) == "already_here"
+    assert node.activate(xfer(2), uid()).outcome == "activated"
+    assert node.task(uid()).epoch == 6
+
+
+def test_an_abort_that_came_first_keeps_its_escrow_from_happening(node: NodeAtHand) -> None:
+    """Fails when an abort of an unseen transfer is answered and not written down."""
+    given = node.has(a_task())
+    assert node.abort(xfer(), uid()).outcome == "aborted"
+    assert node.escrow(xfer(), given).outcome == "aborted"
+    assert node.state(uid()) == "READY"
+
+
+def test_a_drop_that_came_first_keeps_its_hold_from_happening(node: NodeAtHand) -> None:
+    """Fails when a drop of an unseen transfer is answered and not written down."""
+    assert node.drop(xfer(), uid()).outcome == "dropped"
+    assert node.hold(xfer(), a_task()).outcome == "dropped"
+    assert node.state(uid()) is None
+
+
+def test_every_move_that_was_forgotten_together_is_too_old(node: NodeAtHand) -> None:
+    """Fails when the floor rises to the oldest of what is forgotten, not to the newest."""
+    for number in (1, 2, 3):
+        node.hold(xfer(number), a_task(number))
+        node.drop(xfer(number), uid(number))
+    node.clock.advance(31 * DAY)
+    node.say(c.Forget())
+    answers = [node.hold(xfer(number), a_task(number)).outcome for number in (1, 2, 3)]
+    assert answers == ["too_old"] * 3
+
+
+# Owning again.
+
+
+def test_a_winner_is_not_barred_at_the_epoch_it_won(node: NodeAtHand) -> None:
+    """Fails when bar takes the record of a win for its own: two nodes would own the task."""
+    node.gives_away(xfer(), node.has(a_task()), peer_incarnation=EARLIER)
+    assert reown(node, fenced=(m.Fenced("loom", EARLIER),)).outcome == "reowned"
+    answer = bar(node)
+    assert (answer.outcome, rule_of(answer)) == ("refused", "newer_known")
+    assert node.state(uid()) == "READY"
+
+
+def test_a_row_that_gave_way_to_a_bar_can_be_owned_again(node: NodeAtHand) -> None:
+    """Fails when bar throws the row away without keeping a copy: it may be the last."""
+    node.has(a_task(body="do it"))
+    node.say(m.Quarantine("an older copy was put back"))
+    assert bar(node).outcome == "barred"
+    assert node.state(uid()) != "READY"
+    assert reown(node, 2 * S, alone=True).outcome == "reowned"
+    assert (node.state(uid()), node.task(uid()).body) == ("READY", "do it")
+
+
+def test_an_attempt_elsewhere_without_an_end_has_to_be_fenced(node: NodeAtHand) -> None:
+    """Fails when reown asks only for attempts of this node."""
+    runs_on = {"n": 1, "node": "forge", "incarnation": EARLIER, "agent": "forge"}
+    node.takes(xfer(), a_task(attempts=[runs_on]))
+    node.gives_away(xfer(2), node.task(uid()), peer_incarnation=EARLIER)
+    fenced = (m.Fenced("loom", EARLIER),)
+    assert rule_of(reown(node, fenced=fenced)) == "attempt_not_fenced"
+    fenced = (*fenced, m.Fenced("forge", EARLIER))
+    assert reown(node, fenced=fenced).outcome == "reowned"
+
+
+def test_what_moved_to_a_living_node_is_not_owned_again(node: NodeAtHand) -> None:
+    """Fails when reown takes a kept copy without asking who has the task."""
+    node.gives_away(xfer(), node.has(a_task()), peer_incarnation=EARLIER)
+    assert rule_of(reown(node)) == "not_fenced"
+    assert rule_of(reown(node, fenced=(m.Fenced("forge", EARLIER),))) == "not_fenced"
+    assert node.state(uid()) == "MOVED"
+
+
+def test_who_knows_a_later_life_refuses_the_fence_of_an_earlier_one(node: NodeAtHand) -> None:
+    """Fails when bar and reown do not compare with what was heard of the fenced node."""
+    node.gives_away(xfer(), node.has(a_task()), peer_incarnation=EARLIER)
+    node.hold(xfer(2), a_task(2), giver="loom", peer_incarnation=LATER)
+    targets, fenced = (m.Target(uid(), S),), (m.Fenced("loom", EARLIER),)
+    for command in (m.Bar(targets, fenced=fenced), m.Reown(targets, fenced=fenced)):
+        assert refusal(node, command) == "later_incarnation"
+    assert node.state(uid()) == "MOVED"
+
+
+def test_what_was_heard_of_others_outlives_a_restored_database(node: NodeAtHand) -> None:
+    """Fails when it lies in the database alone: the older copy would accept an old fence."""
+    node.gives_away(xfer(), node.has(a_task()), peer_incarnation=EARLIER)
+    node.close()
+    shutil.copy(node.place / "queue.db", node.place / "copy.db")
+    node.open()
+    node.hold(xfer(2), a_task(2), giver="loom", peer_incarnation=LATER)
+    node.close()
+    (node.place / "copy.db").replace(node.place / "queue.db")
+    node.open()
+    fenced = (m.Fenced("loom", EARLIER),)
+    assert refusal(node, m.Reown((m.Target(uid(), S),), fenced=fenced)) == "later_incarnation"
+
+
+def test_a_fenced_node_comes_back_under_a_later_name(node: NodeAtHand) -> None:
+    """Fails when a quarantine keeps the incarnation: words from before the fence would fit."""
+    node.hold(xfer(), a_task())
+    before = node.facts().incarnation
+    node.clock.advance(1)
+    node.say(m.Hello("arc0", "arc", 1, node.clock.boot_id(), fenced=True))
+    assert node.facts().incarnation > before
+    late = m.Activate((m.Settle(xfer(), uid(), "forge"),), c.Sender("hub", 1, before))
+    assert refusal(node, late) == "other_incarnation"
+
+
+# After a boot.
+
+
+def greeted_and_rebooted(node: NodeAtHand) -> None:
+    node.say(m.Hello("arc0", "arc", 1, node.clock.boot_id()))
+    node.reboot()
+
+
+def test_after_a_boot_a_task_that_was_ever_offered_waits_for_the_hub(node: NodeAtHand) -> None:
+    """Fails when escrow does not mark the task: its taker may own it again by now."""
+    given = node.has(a_task())
+    node.escrow(xfer(), given)
+    node.abort(xfer(), uid())
+    greeted_and_rebooted(node)
+    assert rule_of(node.claim()) == "waits_for_hub"
+    node.say(m.Hello("arc0", "arc", 1, node.clock.boot_id()))
+    assert node.claimed().task.uid == uid()
+
+
+def test_after_a_boot_a_task_that_was_owned_again_waits_for_the_hub(node: NodeAtHand) -> None:
+    """Fails when reown does not mark a row of its own that was never given to anybody."""
+    node.has(a_task())
+    node.say(m.Quarantine("an older copy was put back"))
+    assert reown(node).outcome == "reowned"
+    node.say(m.Release("decided"))
+    greeted_and_rebooted(node)
+    assert rule_of(node.claim()) == "waits_for_hub"
+
+
+# The disk.
+
+
+@pytest.mark.parametrize("journal", ["wal", "truncate"])
+def test_what_is_acknowledged_was_synced_whichever_journal_keeps_it(
+    tmp_path: Path, journal: str
+) -> None:
+    """Fails with synchronous=NORMAL, of which the next power cut may take the last commits."""
+    node = NodeAtHand(Sqlite(), tmp_path / "iris", journal=journal)
+    assert isinstance(node.store, SqliteStore)
+    assert node.store.pragmas()["synchronous"] == "2"
+    assert node.store.pragmas()["journal_mode"] == journal
+    node.close()
