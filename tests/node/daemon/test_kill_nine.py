@@ -98,7 +98,9 @@ def test_a_task_interrupted_three_times_waits_for_a_person(node: Node, bell: Bel
     assert bell.hear() == "on"
     gate.ring()
     node.until(uid, "COMPLETED")
-    assert [one["n"] for one in node.attempts(uid)] == [1, 2, 3, 4]
+    numbers = [one["n"] for one in node.attempts(uid)]
+    assert numbers[:3] == [1, 2, 3]
+    assert numbers[3:] > [3], "numbers go on, with room for what another owner may have counted"
 
 
 def test_a_task_may_ask_to_be_parked_at_its_first_interruption(

@@ -1,0 +1,113 @@
+"""How a daemon ends: told once, told twice, or by itself when nothing is left to do."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.node.daemon.conftest import MakeNode
+from tests.node.daemon.living import Bell, Node, an_agent, is_gone
+
+
+def test_told_to_stop_it_starts_nothing_more_and_lets_what_runs_finish(
+    make_node: MakeNode, bell: Bell, gate: Bell
+) -> None:
+    node = make_node(agents=an_agent("iris", slots=1))
+    daemon = node.start()
+    script = f"echo on > {bell.path}; read x < {gate.path}"
+    first, second = node.add(script), node.add(script)
+    bell.hear()
+    daemon.signal(signal.SIGTERM)
+    daemon.hear("stop_asked")
+    gate.ring(2)
+    assert daemon.ended() == 0
+    assert bell.next(0.2) is None
+    assert node.status_file()["dispatcher"] == "stopped"
+    assert node.processes() == []
+    states = {task["uid"]: task["state"] for task in node.cli("list")["data"]["tasks"]}
+    assert states == {first: "COMPLETED", second: "READY"}
+
+
+def test_after_its_grace_it_leaves_what_runs_to_the_shims(
+    make_node: MakeNode, bell: Bell, gate: Bell
+) -> None:
+    node = make_node(stop_grace_s=0)
+    daemon = node.start()
+    uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}")
+    program = int(bell.hear())
+    assert daemon.stop() == 0
+    assert not is_gone(program, 0)
+    assert node.cli("show", uid)["data"]["task"]["state"] == "RUNNING"
+    node.start().hear("attempt_adopted")
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert len(node.attempts(uid)) == 1
+
+
+def test_told_twice_it_goes_at_once(node: Node, bell: Bell, gate: Bell) -> None:
+    daemon = node.start()
+    uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}")
+    program = int(bell.hear())
+    daemon.signal(signal.SIGTERM)
+    daemon.hear("stop_asked")
+    daemon.signal(signal.SIGTERM)
+    assert daemon.ended(5) == 0, "the grace is 30 s"
+    assert not is_gone(program, 0)
+    gate.ring()
+    assert is_gone(program)
+    node.start()
+    node.until(uid, "COMPLETED")
+
+
+def test_ctrl_c_is_the_same_word(node: Node) -> None:
+    daemon = node.start()
+    daemon.signal(signal.SIGINT)
+    assert daemon.ended() == 0
+
+
+def test_until_idle_ends_with_0_when_all_is_done(node: Node) -> None:
+    for _ in range(5):
+        node.cli("add", "x", "--body", "true")
+    assert node.start("--until-idle", ready=False).ended() == 0
+    assert node.processes() == []
+    assert node.cli("status")["data"]["counts"] == {"COMPLETED": 5}
+
+
+def test_until_idle_waits_for_a_retry(node: Node) -> None:
+    node.start()
+    retry = {"strategy": "fixed", "initial_s": 0.5, "jitter": 0}
+    uid = node.add('[ "$AGENT_TASK_ATTEMPT" = 2 ]', retry=retry)
+    node.until(uid, "RETRYING")
+    node.daemons[0].stop()
+    assert node.start("--until-idle", ready=False).ended() == 0
+    assert node.cli("show", uid)["data"]["task"]["state"] == "COMPLETED"
+
+
+def test_until_idle_ends_with_3_and_names_what_nothing_here_may_run(node: Node) -> None:
+    node.cli("add", "x", "--need", "tape")
+    daemon = node.start("--until-idle", ready=False)
+    assert daemon.ended() == 3
+    assert "1 READY" in daemon.said
+
+
+def test_until_idle_ends_with_3_when_the_node_is_paused(node: Node) -> None:
+    node.cli("add", "x", "--body", "true")
+    node.cli("pause", "--reason", "new disk")
+    daemon = node.start("--until-idle", ready=False)
+    assert daemon.ended() == 3
+    assert "paused" in daemon.said
+
+
+def test_until_idle_ends_with_3_when_a_task_waits_for_a_person(node: Node) -> None:
+    node.cli("add", "x", "--body", "kill -9 $PPID; sleep 9", "--on-interrupt", "park")
+    daemon = node.start("--until-idle", ready=False)
+    assert daemon.ended() == 3
+    assert "1 PARKED" in daemon.said
+
+
+def test_a_second_daemon_is_refused_and_told_who_works_here(node: Node) -> None:
+    first = node.start()
+    second = node.start(ready=False)
+    assert second.ended() == 1
+    assert "already_running" in second.said
+    assert str(first.pid) in second.said
+    node.until(node.add("true"), "COMPLETED")
