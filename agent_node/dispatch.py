@@ -27,6 +27,7 @@ from .store.sqlite import SqliteStore
 from .zygote_link import Spawned
 
 _LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
+_DISK_AGAIN_S = 5.0  # while a full disk keeps work waiting
 _LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
 _STRAY_ROUNDS = 20
 
@@ -51,7 +52,7 @@ class Dispatcher:
         self.store = store
         self.runs = Runs()
         self.claiming = True
-        self.disk_low = False
+        self.disk_low = self._looks_at_disk = False
         self.news: list[str] = []
         self._home, self._settings, self._clock = home, settings, clock
         self._selector, self._starters, self._later = selector, starters, later
@@ -87,8 +88,15 @@ class Dispatcher:
         low = free_bytes(self._home) < self._settings.disk_floor
         if low and not self.disk_low:
             log("disk_low", because="free space is below disk_floor; nothing is claimed")
+        if low and not self._looks_at_disk:
+            self._looks_at_disk = True
+            self._later(_DISK_AGAIN_S, self._look_at_disk)
         self.disk_low = self.store.live.disk_low = low
         return low
+
+    def _look_at_disk(self) -> None:
+        self._looks_at_disk = False
+        self.fill()
 
     def _begin(self, agent: AgentSettings, claimed: Claimed) -> None:
         """From here on the attempt has a folder, a lock and a place in `runs`, or it has ended."""
