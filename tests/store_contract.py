@@ -7,6 +7,7 @@ opened, how somebody else reads all its tables, and how a test damages it.
 from __future__ import annotations
 
 from tests.node.store.contract_add import TakesWork
+from tests.node.store.contract_candidates import Chooses
 from tests.node.store.contract_changes import KeepsToTheTable
 from tests.node.store.contract_claim import Claims
 from tests.node.store.contract_finish import Finishes
@@ -27,6 +28,7 @@ class StoreContract(
     Finishes,
     Retries,
     Obeys,
+    Chooses,
     KeepsToTheTable,
     Gives,
     Takes,

@@ -1,7 +1,7 @@
 """Moves tasks as the seed did, create then close, so that the checker can show what it catches.
 
-Two plain queues, a worker for each, and a mover that is killed between its two steps. The tables are
-named as a node's, because the same checker reads them in the same way.
+Two plain queues, a worker for each, and a mover that is killed between its two steps. The tables
+are named as a node's, because the same checker reads them in the same way.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Judges a fleet from outside: what its programs wrote, and what sqlite-utils reads of its queues."""
+"""Judges a fleet from outside, by what its programs wrote and what sqlite-utils reads of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.node.daemon.living import rows_of
-
 
 Row = Mapping[str, object]
 
@@ -65,7 +64,7 @@ def judge(ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str
 
 
 def judge_rows(
-    ledger: list[Line], tasks: list[Row], attempts: list[Row], acked: Iterable[str]
+    ledger: Sequence[Line], tasks: Sequence[Row], attempts: Sequence[Row], acked: Iterable[str]
 ) -> Findings:
     """The same of rows that have been read, those of all homes in one list."""
     completed = Counter(str(row["uid"]) for row in tasks if row["state"] == "COMPLETED")
@@ -74,7 +73,7 @@ def judge_rows(
     starts = Counter((line.uid, line.n) for line in ledger if line.word == "start")
     ended = {line.uid for line in ledger if line.word == "end"}
     return Findings(
-        overlapped=tuple(f"{one.uid}/{one.n} {one.home}" for one in ledger if one.word == "overlap"),
+        overlapped=tuple(f"{one.uid}/{one.n}" for one in ledger if one.word == "overlap"),
         two_places=tuple(
             f"{uid}/{n}" for (uid, n), count in starts.items()
             if count > 1 or (uid, n) not in closed

@@ -1,4 +1,4 @@
-"""Runs two homes under kill -9: daemons, hub double and tasks, then heals them and has them judged."""
+"""Runs two homes under kill -9, then heals them and has them judged."""
 
 from __future__ import annotations
 
@@ -189,7 +189,8 @@ class Fleet:
             self.kill(name)
             assert node.home.exists()
             self.start_surely(name)
-        hub = HubDouble([node.home for node in self.nodes.values()], self.nodes["iris"].env, self.dice)
+        homes = [node.home for node in self.nodes.values()]
+        hub = HubDouble(homes, self.nodes["iris"].env, self.dice)
         try:
             end = time.monotonic() + HEAL_S
             while not self._is_over(hub) and time.monotonic() < end:

@@ -1,7 +1,7 @@
 """A hub double without any memory: settles what the nodes report as doubts, then moves tasks.
 
-`python -m tests.chaos.hub SEED LOG GIVES_UP HOME HOME` goes on until it is killed; a link that breaks is
-opened anew. It writes a line to LOG when one of its `serve` processes was killed.
+`python -m tests.chaos.hub SEED LOG GIVES_UP HOME HOME` goes on until it is killed; a link that
+breaks is opened anew. It writes a line to LOG when one of its `serve` processes was killed.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Side:
         self._left = b""
         self._id = 0
         try:
-            greeting = self._line()
-            if "incarnation" not in greeting:
-                raise LinkDown(f"no greeting: {greeting}")  # noqa: TRY301 - both end the talk
+            self.incarnation = str(self._line()["incarnation"])
         except LinkDown:
             self.close()
             raise
-        self.node, self.incarnation = greeting["node"], greeting["incarnation"]
+        except KeyError as error:
+            self.close()
+            raise LinkDown("no greeting") from error
 
     def ask(self, do: str, **fields: object) -> dict[str, Any]:
         """The result; `LinkDown` when there is none, `Refused` when it is no."""
@@ -63,8 +63,8 @@ class Side:
             raise LinkDown(do) from error
         reply = self._line()
         if not reply.get("ok"):
-            error = reply.get("error", {})
-            raise (LinkDown if error.get("code") in _ASK_AGAIN else Refused)(f"{do}: {error}")
+            why = reply.get("error", {})
+            raise (LinkDown if why.get("code") in _ASK_AGAIN else Refused)(f"{do}: {why}")
         result: dict[str, Any] = reply["result"]
         return result
 
@@ -136,7 +136,8 @@ class HubDouble:
         said = {name: side.ask("doubts")["doubts"] for name, side in self._sides.items()}
         held = {(name, one["xfer"]) for name, doubts in said.items()
                 for one in doubts if one["side"] == "taker"}  # fmt: skip
-        given = {one["xfer"] for doubts in said.values() for one in doubts if one["side"] == "giver"}
+        given = {one["xfer"] for doubts in said.values()
+                 for one in doubts if one["side"] == "giver"}  # fmt: skip
         for name, doubts in said.items():
             for one in doubts:
                 if one["side"] == "giver":

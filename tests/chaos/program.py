@@ -1,8 +1,8 @@
 """What the tasks of the kill harness run: it writes down, outside every home, that it runs.
 
-`python -I -S program.py FOLDER`. Each line goes to FOLDER/ledger in one write and is synced. As long
-as the program or anything it started lives, FOLDER/UID.alive is locked: a second start of the same
-task that meets the lock says `overlap`.
+`python -I -S program.py FOLDER`. Each line goes to FOLDER/ledger in one write and is synced. As
+long as the program or anything it started lives, FOLDER/UID.alive is locked: a second start of the
+same task that meets the lock says `overlap`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ def main(folder: str) -> None:
     ledger = os.open(f"{folder}/ledger", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def say(word: str) -> None:
-        ticks = open("/proc/self/stat", encoding="ascii").read().rpartition(")")[2].split()[19]
+        with open("/proc/self/stat", encoding="ascii") as stat:
+            ticks = stat.read().rpartition(")")[2].split()[19]
         boottime = time.clock_gettime(time.CLOCK_BOOTTIME)
         line = f"{word} {uid} {n} {home} {os.getpid()} {ticks} {boottime:.6f}\n"
         os.write(ledger, line.encode())
         os.fsync(ledger)
 
     alive = os.open(f"{folder}/{uid}.alive", os.O_RDWR | os.O_CREAT, 0o600)
-    os.set_inheritable(alive, True)  # noqa: FBT003 - whatever it starts keeps the lock, too
+    os.set_inheritable(alive, True)
     try:
         fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -36,7 +37,8 @@ def main(folder: str) -> None:
     dice = random.Random()
     if dice.random() < 0.3:
         leave_a_child_behind()
-    time.sleep(dice.random() * 0.25)  # the work
+    # The work: mostly short; now and then so long that it outlives the daemon that started it.
+    time.sleep(dice.random() * 0.15 if dice.random() < 0.8 else 0.4 + dice.random())
     say("end")
 
 

@@ -78,7 +78,8 @@ def test_each_kind_of_finding_is_found(
 def test_a_task_that_ran_again_after_a_proven_death_is_no_finding() -> None:
     lines = [Line(word, "a", n, "iris", 1, 1, 1.0)
              for word, n in (("start", 1), ("start", 2), ("end", 2))]  # fmt: skip
-    closed = [{"uid": "a", "n": 1, "outcome": "interrupted"}, {"uid": "a", "n": 2, "outcome": "completed"}]
+    closed = [{"uid": "a", "n": 1, "outcome": "interrupted"},
+              {"uid": "a", "n": 2, "outcome": "completed"}]  # fmt: skip
     assert judge_rows(lines, [{"uid": "a", "state": "COMPLETED"}], closed, ["a"]).clean
 
 

@@ -7,8 +7,6 @@ import signal
 import time
 from collections.abc import Callable
 
-import pytest
-
 from tests.chaos.conftest import MakeFleet
 from tests.chaos.fleet import Fleet
 from tests.node.daemon.conftest import MakeNode
@@ -21,8 +19,9 @@ EDGES = tuple(f"{step}.{side}" for step in STEPS for side in ("before", "after")
 # Failpoints of the daemon itself, with the pass at which it dies.
 IN_THE_DAEMON = (
     "dispatch.after_claim:kill", "dispatch.before_spawn:kill:2", "dispatch.after_spawn:kill",
-    "dispatch.before_result:kill:2", "report.before_rename:kill:2", "report.before_folder_sync:kill:2",
-    "store.before_commit:kill:5", "generation.before_file:kill:3", "commit.before_move:kill",
+    "dispatch.before_result:kill:2", "report.before_rename:kill:2",
+    "report.before_folder_sync:kill:2", "store.before_commit:kill:5",
+    "generation.before_file:kill:3", "commit.before_move:kill",
     "add.before:kill", "add.after:kill", *(f"{edge}:kill" for edge in EDGES),
 )  # fmt: skip
 BESIDE_IT = (
@@ -34,7 +33,8 @@ WITHOUT_A_DAEMON = (*(f"{step}.after:kill" for step in STEPS), "commit.before_mo
 FAULTS = (
     "store.before_commit:EIO:6", "generation.before_file:EIO:3", "report.before_rename:ENOSPC:2",
     "report.before_folder_sync:EIO:2", "dispatch.before_spawn:EIO", "shim.before_start:ENOSPC",
-    "shim.before_verdict:ENOSPC", "zygote.before_fork:EIO:4", "hold.before:EIO", "commit.after:ENOSPC",
+    "shim.before_verdict:ENOSPC", "zygote.before_fork:EIO:4", "hold.before:EIO",
+    "commit.after:ENOSPC",
 )  # fmt: skip
 STOPS = (
     "dispatch.after_claim:stop", "store.before_commit:stop:6", "escrow.after:stop",

@@ -1,4 +1,4 @@
-"""The one strict decoder: whatever comes in becomes a value, or one clear error and never a crash."""
+"""The one strict decoder: whatever comes in is a value or one clear error, and never a crash."""
 
 from __future__ import annotations
 
@@ -130,14 +130,18 @@ def test_a_hostile_line_does_not_cost_more_memory_than_its_size_warrants() -> No
     assert peak < 40_000_000
 
 
+MOVE = b'{"xfer":"01XFER00000000000000000001","uid":"01TASK00000000000000000001","epoch":1}'
 SEEDS = [
-    b'{"id":7,"do":"escrow","to":"loom","why":"stolen","lease_s":60,"moves":[{"xfer":"01XFER00000000000000000001","uid":"01TASK00000000000000000001","epoch":1}]}',
-    b'{"uid":"01TASK00000000000000000001","subject":"caf\\u00e9 \\ud83d\\ude00","extra":{"a":[1.5,-2e10,null,true]},"not_before":"2026-03-10T03:45:02.123Z","needs":["a","b"]}',
+    b'{"id":7,"do":"escrow","to":"loom","why":"stolen","lease_s":60,"moves":[' + MOVE + b"]}",
+    b'{"uid":"01TASK00000000000000000001","subject":"caf\\u00e9 \\ud83d\\ude00","needs":["a","b"]}',
+    b'{"extra":{"a":[1.5,-2e10,null,true]},"not_before":"2026-03-10T03:45:02.123Z"}',
     '{"subject":"überprüfe","body":"a\\nb","priority":5,"retry":{"jitter":0.5}}'.encode(),
     b'[[[[{"a":{"b":{"c":[1,2,3]}}}]]],9223372036854775807,-0.0,""]',
 ]
-INSERTS = [b'"', b"\\", b"\\u0000", b"\\ud800", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\xff",
-           b"NaN", b"1e999", b"-", b"9" * 25, b"true", b"null", b" ", b"\xf0\x9f\x98\x80", b"//"]  # fmt: skip
+INSERTS = [
+    b'"', b"\\", b"\\u0000", b"\\ud800", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\xff",
+    b"NaN", b"1e999", b"-", b"9" * 25, b"true", b"null", b" ", b"\xf0\x9f\x98\x80", b"//",
+]  # fmt: skip
 
 
 def mutated(rng: random.Random) -> bytes:
@@ -163,8 +167,7 @@ def decoded_or_refused(raw: bytes) -> None:
     """Nothing but BadInput may come of it, and what was taken is what JSON itself reads."""
     try:
         value = decode_line(raw)
-    except BadInput as error:
-        assert str(error)
+    except BadInput:
         return
     assert json.dumps(value, sort_keys=True) == json.dumps(json.loads(raw), sort_keys=True)
     json.dumps(value, allow_nan=False, ensure_ascii=False).encode()

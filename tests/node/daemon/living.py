@@ -162,11 +162,11 @@ class Daemon:
 
 
 class Node:
-    """A home on disk and whatever runs for it. Tasks are shell scripts: the body goes to `sh -s`."""
+    """A home on disk and whatever runs for it. A task's body is a script for `sh -s`."""
 
     def __init__(self, home: Path, name: str = "iris", *, agents: str = "", **settings: object):
         self.home, self.name = home, name
-        self.env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.env = {word: os.environ[word] for word in ("PATH", "HOME") if word in os.environ}
         self.env |= {"AGENT_NODE_HOME": str(home), "PYTHONPATH": str(ROOT)}
         self.daemons: list[Daemon] = []
         self._talks: list[Talk] = []

@@ -13,7 +13,7 @@ AT_ONCE = {"strategy": "immediate"}
 
 
 def test_work_starts_the_moment_it_comes(node: Node, bell: Bell) -> None:
-    """The daemon sleeps up to 30 s between its reports; the program's own word comes long before."""
+    """The daemon sleeps up to 30 s between its reports; the program's own word comes sooner."""
     node.start()
     uid = node.add(f"echo started > {bell.path}")
     assert bell.hear(5) == "started"
@@ -26,8 +26,9 @@ def test_an_idle_daemon_sleeps(node: Node) -> None:
     first = node.status_file()["written_at"]
     until(lambda: node.status_file()["written_at"] != first, "the report a second later")
     assert daemon.process.stderr is not None
-    until(lambda: _does_not_wake(daemon.pid, daemon.process.stderr, 0.2), "rest")
-    assert _does_not_wake(daemon.pid, daemon.process.stderr, 2.0)
+    ear = daemon.process.stderr
+    until(lambda: _does_not_wake(daemon.pid, ear, 0.2), "rest")
+    assert _does_not_wake(daemon.pid, ear, 2.0)
 
 
 def _does_not_wake(pid: int, ear: IO[bytes], seconds: float) -> bool:
@@ -130,8 +131,8 @@ def test_a_program_sees_who_it_is_and_nothing_of_the_daemon(make_node: MakeNode)
     node.start()
     uid = node.add("env", subject="look around", models=["opus"])
     node.until(uid, "COMPLETED")
-    seen = dict(line.split("=", 1) for line in (node.folder(uid) / "stdout.log").read_text().split("\n")
-                if "=" in line)  # fmt: skip
+    said = (node.folder(uid) / "stdout.log").read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in said if "=" in line)
     assert seen["AGENT_TASK_UID"] == uid
     assert (seen["AGENT_TASK_ATTEMPT"], seen["AGENT_TASK_SUBJECT"]) == ("1", "look around")
     assert (seen["AGENT_TASK_MODEL"], seen["AGENT_NAME"], seen["NAMED"]) == ("opus", "iris", "yes")
@@ -141,7 +142,8 @@ def test_a_program_sees_who_it_is_and_nothing_of_the_daemon(make_node: MakeNode)
 
 
 def test_the_task_stands_on_stdin_and_never_in_the_arguments(make_node: MakeNode) -> None:
-    agent = '[[agent]]\nname = "iris"\nrun = ["sh", "-c", "cat; tr \'\\\\0\' \' \' < /proc/$$/cmdline"]\n'
+    show = "cat; tr '\\\\0' ' ' < /proc/$$/cmdline"
+    agent = f'[[agent]]\nname = "iris"\nrun = ["sh", "-c", "{show}"]\n'
     node = make_node(agents=agent)
     node.start()
     uid = node.add("a secret body")
@@ -151,7 +153,9 @@ def test_the_task_stands_on_stdin_and_never_in_the_arguments(make_node: MakeNode
     assert "secret" not in arguments
 
 
-def test_urgent_work_goes_first_and_equals_go_in_the_order_they_came(node: Node, bell: Bell) -> None:
+def test_urgent_work_goes_first_and_equals_in_the_order_they_came(
+    node: Node, bell: Bell
+) -> None:
     script = f'echo "$AGENT_TASK_SUBJECT" > {bell.path}'
     node.configure(agents=an_agent("iris", slots=1))
     daemon = node.start()

@@ -30,7 +30,8 @@ def test_what_ended_while_no_daemon_was_there_is_accepted_exactly_once(
     node: Node, bell: Bell, gate: Bell
 ) -> None:
     node.start()
-    uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}; echo '{{\"output\":7}}' > $AGENT_ANSWER")
+    answer = "echo '{\"output\":7}' > $AGENT_ANSWER"
+    uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}; {answer}")
     program = int(bell.hear())
     node.daemons[0].kill()
     shim = node.shim(uid)
@@ -71,7 +72,9 @@ def test_a_killed_shim_costs_its_tree_the_life_and_the_task_no_try(
     ]  # fmt: skip
 
 
-def test_a_killed_zygote_is_replaced_and_what_ran_goes_on(node: Node, bell: Bell, gate: Bell) -> None:
+def test_a_killed_zygote_is_replaced_and_what_ran_goes_on(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
     daemon = node.start()
     uid = node.add(f"echo on > {bell.path}; read x < {gate.path}")
     assert bell.hear() == "on"
@@ -84,7 +87,9 @@ def test_a_killed_zygote_is_replaced_and_what_ran_goes_on(node: Node, bell: Bell
     assert len(node.attempts(uid)) == 1
 
 
-def test_a_task_interrupted_three_times_waits_for_a_person(node: Node, bell: Bell, gate: Bell) -> None:
+def test_a_task_interrupted_three_times_waits_for_a_person(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
     node.start()
     uid = node.add(f"echo on > {bell.path}; read x < {gate.path}")
     for n in (1, 2, 3):
@@ -116,6 +121,7 @@ def test_a_task_may_ask_to_be_parked_at_its_first_interruption(
 def test_shim_and_daemon_killed_together_leave_no_program_behind(
     node: Node, bell: Bell, gate: Bell
 ) -> None:
+    """Fails when what a dead shim left behind is not killed before its task starts again."""
     first = node.start()
     uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}")
     program, shim = int(bell.hear()), node.shim(uid)

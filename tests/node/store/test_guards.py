@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,10 @@ from agent_node import commands as c
 from agent_node import moves as m
 from agent_node.store.sqlite import SqliteStore
 from agent_node.task import State
-from tests.builders import DAY, NodeAtHand, a_task, refusal, rule_of, uid, xfer
+from tests.builders import DAY, NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
 from tests.node.store.fleet import Fleet
 from tests.node.store.test_sqlite import Sqlite
+from tests.store_contract import StoreContract
 
 S = 1 + 2**20
 EARLIER, LATER = "01LQQM00000000000000000000", "01LQQN00000000000000000000"
@@ -41,12 +44,14 @@ def force(node: NodeAtHand, state: State) -> None:
     node.open()
 
 
-def bar(node: NodeAtHand, epoch: int = S, **more: object) -> m.Reowned:
-    return node.say(m.Bar((m.Target(uid(), epoch),), **more))[0]
+def bar(node: NodeAtHand, epoch: int = S, **more: Any) -> m.Reowned:
+    answer: m.Reowned = node.say(m.Bar((m.Target(uid(), epoch),), **more))[0]
+    return answer
 
 
-def reown(node: NodeAtHand, epoch: int = S, **more: object) -> m.Reowned:
-    return node.say(m.Reown((m.Target(uid(), epoch),), **more))[0]
+def reown(node: NodeAtHand, epoch: int = S, **more: Any) -> m.Reowned:
+    answer: m.Reowned = node.say(m.Reown((m.Target(uid(), epoch),), **more))[0]
+    return answer
 
 
 # Moving.
@@ -140,10 +145,9 @@ def test_an_attempt_elsewhere_without_an_end_has_to_be_fenced(node: NodeAtHand) 
     runs_on = {"n": 1, "node": "forge", "incarnation": EARLIER, "agent": "forge"}
     node.takes(xfer(), a_task(attempts=[runs_on]))
     node.gives_away(xfer(2), node.task(uid()), peer_incarnation=EARLIER)
-    fenced = (m.Fenced("loom", EARLIER),)
-    assert rule_of(reown(node, fenced=fenced)) == "attempt_not_fenced"
-    fenced = (*fenced, m.Fenced("forge", EARLIER))
-    assert reown(node, fenced=fenced).outcome == "reowned"
+    loom, forge = m.Fenced("loom", EARLIER), m.Fenced("forge", EARLIER)
+    assert rule_of(reown(node, fenced=(loom,))) == "attempt_not_fenced"
+    assert reown(node, fenced=(loom, forge)).outcome == "reowned"
 
 
 def test_what_moved_to_a_living_node_is_not_owned_again(node: NodeAtHand) -> None:
@@ -189,6 +193,25 @@ def test_a_fenced_node_comes_back_under_a_later_name(node: NodeAtHand) -> None:
     assert refusal(node, late) == "other_incarnation"
 
 
+# Running.
+
+
+def test_a_task_waits_for_the_last_of_its_needs(node: NodeAtHand) -> None:
+    """Fails when meeting some of the needs is enough to claim."""
+    node.set_agents(an_agent("iris", "cuda"))
+    node.has(a_task(needs=["cuda", "git"]))
+    assert rule_of(node.claim()) == "needs_unmet"
+    node.set_agents(an_agent("iris", "git", "cuda"))
+    assert node.claimed().task.uid == uid()
+
+
+def test_a_cancelled_task_that_fails_is_not_tried_again(node: NodeAtHand) -> None:
+    """Fails when a failure is judged before the request to stop."""
+    got = node.running(a_task())
+    node.say(c.Cancel(uid(), "wrong branch"))
+    assert node.finish(got, "failed", error_kind="crash").state == "CANCELLED"
+
+
 # After a boot.
 
 
@@ -231,3 +254,13 @@ def test_what_is_acknowledged_was_synced_whichever_journal_keeps_it(
     assert node.store.pragmas()["synchronous"] == "2"
     assert node.store.pragmas()["journal_mode"] == journal
     node.close()
+
+
+# The contract itself.
+
+
+def test_no_part_of_the_contract_hides_a_test_of_another() -> None:
+    """Of two tests with one name only the first part's would ever run."""
+    parts = {part for part in StoreContract.__mro__ if part is not object}
+    names = Counter(name for part in parts for name in vars(part) if name.startswith("test_"))
+    assert [name for name, times in names.items() if times > 1] == []

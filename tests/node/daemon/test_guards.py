@@ -1,0 +1,88 @@
+"""Guards of the daemon: what it believes of attempts that it did not watch, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from agent_node.job import VERDICT_SCHEMA
+from tests.node.daemon.living import Bell, Node, is_gone, until
+
+
+def test_no_program_starts_while_the_report_still_says_idle(node: Node, bell: Bell) -> None:
+    """Fails when the report is told of a claim only after its program was started.
+
+    The daemon stands still between the two, for as long as the program takes to look.
+    """
+    daemon = node.start(failpoint="dispatch.after_spawn:stop")
+    until(lambda: node.status_file()["idle"], "an idle report")
+    uid = node.add(f"cat {node.home}/fleet-status.json; echo seen > {bell.path}")
+    bell.hear()
+    daemon.signal(signal.SIGCONT)
+    node.until(uid, "COMPLETED")
+    seen = json.loads((node.folder(uid) / "stdout.log").read_text())
+    assert (seen["idle"], seen["running_count"]) == (False, 1)
+
+
+def test_a_verdict_that_nobody_watched_is_the_end_of_its_attempt(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """Fails when adopted attempts are not looked at, or are called interrupted unread."""
+    daemon = node.start()
+    uid = node.add(f"echo up > {bell.path}; read x < {gate.path}")
+    bell.hear()
+    shim = node.shim(uid)
+    daemon.kill()
+    gate.ring()
+    assert is_gone(shim)
+    node.start()
+    task = node.until(uid, "COMPLETED")
+    assert [one["outcome"] for one in node.attempts(uid)] == ["completed"]
+    assert task["interruptions"] == 0
+
+
+def test_a_verdict_of_the_programs_own_making_does_not_count(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """Fails when a verdict counts while a lock of its attempt is held."""
+    daemon = node.start()
+    script = f"echo up > {bell.path}; read x < {gate.path}; exit 7"
+    uid = node.add(script, max_attempts=1)
+    bell.hear()
+    daemon.kill()
+    forge_verdict(node, uid)
+    node.start()
+    gate.ring()
+    assert node.until(uid, "COMPLETED", "DEAD_LETTERED")["state"] == "DEAD_LETTERED"
+
+
+def forge_verdict(node: Node, uid: str) -> None:
+    """What a program could write into its own folder: exit 0."""
+    moment, nothing = "2026-03-10T03:45:00.000Z", {"bytes": 0, "dropped": 0}
+    verdict = {
+        "schema": VERDICT_SCHEMA, "uid": uid, "n": 1, "kind": "exited", "exit_code": 0,
+        "signal": None, "started_at": moment, "ended_at": moment, "duration_s": 0.1,
+        "stdout": nothing, "stderr": nothing, "leftovers_killed": 0, "survivors": 0,
+        "because": "exit 0",
+    }  # fmt: skip
+    (node.folder(uid) / "verdict.json").write_text(json.dumps(verdict))
+
+
+def test_an_attempt_starts_again_only_when_the_one_before_is_gone(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """Fails when what a dead shim left behind counts as dead, or is left alone."""
+    daemon = node.start()
+    uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}")
+    first, shim = int(bell.hear()), node.shim(uid)
+    daemon.kill()
+    os.kill(shim, signal.SIGKILL)
+    assert is_gone(shim)
+    node.start()
+    second = int(bell.hear())
+    assert first != second
+    assert is_gone(first, 0)
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert [one["outcome"] for one in node.attempts(uid)] == ["interrupted", "completed"]
