@@ -98,8 +98,8 @@ def _node(top: Table) -> NodeSettings:
         output_cap=top.size("output_cap", default.output_cap, low=1024),
         grace_s=top.count("grace_s", default.grace_s, low=0, high=3600),
         stop_grace_s=top.count("stop_grace_s", default.stop_grace_s, low=0, high=86_400),
-        lease_min_s=top.count("lease_min_s", default.lease_min_s, low=1, high=86_400),
-        lease_max_s=top.count("lease_max_s", default.lease_max_s, low=1, high=86_400),
+        lease_min_s=top.count("lease_min_s", default.lease_min_s, low=10, high=600),
+        lease_max_s=top.count("lease_max_s", default.lease_max_s, low=10, high=600),
         agents=tuple(_agent(table) for table in top.tables("agent")),
     )
 

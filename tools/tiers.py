@@ -33,9 +33,20 @@ def has_python(version: str) -> bool:
 
 
 # What a test may need and a machine may lack. A skip names one of these, or it is a failure.
+CAP_SYS_ADMIN = 21
+
+
+def may_mount() -> bool:
+    """Whether a small disk of its own can be mounted for a test."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective.split()[1], 16) >> CAP_SYS_ADMIN & 1)
+
+
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
     "cgroup": writable_cgroup,
+    "mount": may_mount,
     "root": lambda: os.geteuid() == 0,
     "no-root": lambda: os.geteuid() != 0,
 }

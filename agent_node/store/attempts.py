@@ -8,7 +8,7 @@ from ..spec import values_of
 from ..strict import JsonObject
 from ..task import State
 from .claims import claim
-from .transaction import Transaction, may_change, to_json
+from .transaction import LAST_EVENT, Transaction, may_change, to_json
 
 _STARTED = f"""
 UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now)
@@ -22,12 +22,13 @@ def start(tx: Transaction, command: Started) -> bool:
     if not tx.db.execute(_STARTED, values).rowcount:
         return False
     tx.moves(State.CLAIMED, State.RUNNING)
-    tx.db.execute(
-        "UPDATE attempt SET started_at = ?, pid = ?, start_ticks = ?, boot_id = ?"
-        " WHERE uid = ? AND n = ?",
-        (tx.stamp, command.pid, command.start_ticks, command.boot_id, command.uid, command.n),
-    )
     tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING")
+    tx.db.execute(
+        "UPDATE attempt SET started_at = ?, pid = ?, start_ticks = ?, boot_id = ?,"
+        f" start_event = {LAST_EVENT} + ? WHERE uid = ? AND n = ?",
+        (tx.stamp, command.pid, command.start_ticks, command.boot_id, tx.events_due,
+         command.uid, command.n),
+    )  # fmt: skip
     return True
 
 
@@ -72,9 +73,9 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
 def _close_late(tx: Transaction, command: Finish) -> None:
     """The result does not count any more, but it proves that the attempt has ended."""
     closed = tx.db.execute(
-        "UPDATE attempt SET ended_at = ?, outcome = ? WHERE uid = ? AND n = ? AND ended_at IS NULL"
-        " AND node = (SELECT name FROM node)",
-        (tx.stamp, f"late {command.result.kind}", command.uid, command.n),
+        f"UPDATE attempt SET ended_at = ?, outcome = ?, end_event = {LAST_EVENT} + ?"
+        " WHERE uid = ? AND n = ? AND ended_at IS NULL AND node = (SELECT name FROM node)",
+        (tx.stamp, f"late {command.result.kind}", tx.events_due + 1, command.uid, command.n),
     )
     if closed.rowcount:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")
@@ -82,6 +83,13 @@ def _close_late(tx: Transaction, command: Finish) -> None:
 
 # state, agent, failures, interruptions, max_attempts, stopping, spec
 _Row = tuple[str, str | None, int, int, int, str | None, str]
+
+
+_CLOSE = f"""
+UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?, message = ?,
+       exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?, end_event = {LAST_EVENT} + ?
+ WHERE uid = ? AND n = ?
+"""
 
 
 class _New:
@@ -120,13 +128,11 @@ class _Ending:
         """The attempt's own row, closed once."""
         result = self.result
         self.tx.db.execute(
-            "UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?,"
-            " message = ?, exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?"
-            " WHERE uid = ? AND n = ?",
+            _CLOSE,
             (
                 self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
                 result.exit_code, result.duration_s, result.cost_usd,
-                None if result.tokens is None else to_json(result.tokens),
+                None if result.tokens is None else to_json(result.tokens), self.tx.events_due,
                 self.command.uid, self.command.n,
             ),
         )  # fmt: skip

@@ -6,8 +6,11 @@ from ..commands import AgentRow, Because, Claim, Claimed, NothingToClaim, SetAge
 from ..spec import hash_of
 from ..task import State
 from .rows import WHOLE, attempts_of, task_of
-from .transaction import LINK_AGENTS, Transaction, may_change
+from .transaction import LAST_EVENT, LINK_AGENTS, Transaction, may_change
 
+# Rank and seq as one number, so that the least of the few first ones is found without a sort.
+_SEQ_BITS = 44
+_SEQ_MASK = 2**_SEQ_BITS - 1
 # One statement takes the task: the node and the agent must be active, the task's needs must be
 # among the agent's powers, and what another node may own by now waits until
 # this boot has heard from the hub.
@@ -16,25 +19,26 @@ UPDATE task
    SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
        heartbeat_at = :now, stopping = NULL, wake_at = NULL
  WHERE {may_change(State.CLAIMED)} AND seq = (
-   SELECT t.seq
+   SELECT min((
+       SELECT (r.rank << {_SEQ_BITS}) + r.seq FROM task r
+        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.shared = g.shared
+        ORDER BY r.rank, r.seq LIMIT 1)
+     ) & {_SEQ_MASK}
      FROM agent a
      JOIN node ON node.state = 'active'
      JOIN agent_can c ON c.agent = a.name
      JOIN (SELECT 0 AS shared UNION ALL SELECT 1) g
        ON g.shared = 0 OR node.term = 0 OR node.hello_boot = :boot
-     JOIN task t ON t.seq = (
-       SELECT r.seq FROM task r
-        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.shared = g.shared
-        ORDER BY r.rank, r.seq LIMIT 1)
     WHERE a.name = :agent AND a.state = 'active'
       AND a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
-                        AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING'))
-    ORDER BY t.rank, t.seq LIMIT 1)
+                        AND u.state <> 'READY'
+                        AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')))
 RETURNING {WHOLE}, sha256, attempt
 """
-_NUMBER = """
-INSERT INTO attempt (uid, n, node, incarnation, agent, token, machine, boot_id, claimed_at)
-SELECT ?, ?, name, incarnation, ?, ?, machine, ?, ? FROM node
+_NUMBER = f"""
+INSERT INTO attempt (uid, n, node, incarnation, agent, token, machine, boot_id, claimed_at,
+                     claim_event)
+SELECT ?, ?, name, incarnation, ?, ?, machine, ?, ?, {LAST_EVENT} + ? FROM node
 """
 
 
@@ -50,8 +54,9 @@ def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
             continue
         task = task_of(whole, attempts_of(tx.db, _uid(tx, whole[0])) if n > 1 else None)
         token = f"{tx.rng.getrandbits(128):032x}"
-        tx.db.execute(_NUMBER, (task.uid, n, command.agent, token, boot, tx.stamp))
         tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent)
+        number = (task.uid, n, command.agent, token, boot, tx.stamp, tx.events_due)
+        tx.db.execute(_NUMBER, number)
         return Claimed(task, n, token)
     return NothingToClaim(_why_nothing(tx, command.agent, boot))
 
@@ -96,7 +101,7 @@ def _why_nothing(tx: Transaction, agent: str, boot: str) -> Because:
 def _running(tx: Transaction, agent: str) -> int:
     query = (
         "SELECT count(*) FROM task WHERE agent = ?"
-        " AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+        " AND state <> 'READY' AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
     )
     (number,) = tx.db.execute(query, (agent,)).fetchone()
     return int(number)

@@ -84,7 +84,8 @@ def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
     running = Counter(
         agent
         for (agent,) in db.execute(
-            "SELECT agent FROM task WHERE state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+            "SELECT agent FROM task WHERE state <> 'READY'"
+            " AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
         )
     )
     rows = db.execute("SELECT name, state, slots, streak, last_heartbeat FROM agent ORDER BY name")
@@ -127,6 +128,18 @@ def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
     return Listed(tasks, tasks[-1].seq if len(rows) > query.limit else None)
 
 
+# An attempt names its own events: one when it was claimed, one when it started, and up to two in
+# one transaction at its end (it failed, and what follows from that).
+_EVENTS_OF = """
+SELECT * FROM event WHERE uid = ? AND n IS NULL
+UNION
+SELECT e.* FROM attempt a JOIN event e
+    ON e.seq IN (a.claim_event, a.start_event, a.end_event - 1, a.end_event)
+   AND e.uid = a.uid AND e.n = a.n
+ WHERE a.uid = ? ORDER BY 1
+"""
+
+
 def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     """The task with its attempts, moves and events; from the kept copy when it moved away."""
     uid = query.uid
@@ -144,7 +157,7 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     else:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
-    events = _dicts(tx.db, "SELECT * FROM event WHERE uid = ? ORDER BY seq", (uid,))
+    events = _dicts(tx.db, _EVENTS_OF, (uid, uid))
     return Shown(task, tuple(one for one in attempts if isinstance(one, dict)), moves, events)
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 # text; `subject` and `needs` repeat a part of it for people who read the table (json_extract in a
 # generated column is refused under trusted_schema=OFF). `need_set` and `shared` lead the index
 # of READY tasks so that a claim seeks straight to the first task that an agent may run.
+# Every index that a claim or an end has to touch is a page more in its transaction, and pages are
+# what a transaction costs. So READY tasks, most of all, are in no index by state; what has ended
+# lies in the order it came, next to what is under way; and an attempt names its own events, which
+# `event_of` therefore leaves out.
 _FIRST = """
 CREATE TABLE node (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -101,13 +105,12 @@ CREATE TABLE task (
   sha256 TEXT NOT NULL,
   spec TEXT NOT NULL
 );
-CREATE INDEX task_by_state ON task (state);
 CREATE INDEX task_ready ON task (need_set, shared, rank, seq) WHERE state = 'READY';
 CREATE INDEX task_oldest ON task (ready_at) WHERE state = 'READY';
 CREATE INDEX task_unmovable ON task (pinned) WHERE state = 'READY' AND pinned = 1;
 CREATE INDEX task_wake ON task (wake_at) WHERE wake_at IS NOT NULL;
 CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
-CREATE INDEX task_ended ON task (completed_at) WHERE completed_at IS NOT NULL;
+CREATE INDEX task_by_state ON task (state DESC, completed_at, agent) WHERE state <> 'READY';
 CREATE TABLE attempt (
   uid TEXT NOT NULL,
   n INTEGER NOT NULL,
@@ -130,9 +133,11 @@ CREATE TABLE attempt (
   duration_s REAL,
   cost_usd TEXT,
   tokens TEXT,
+  claim_event INTEGER,
+  start_event INTEGER,
+  end_event INTEGER,
   PRIMARY KEY (uid, n)
 );
-CREATE INDEX attempt_open ON attempt (uid) WHERE ended_at IS NULL;
 CREATE TABLE transfer (
   xfer TEXT PRIMARY KEY,
   uid TEXT NOT NULL,
@@ -189,7 +194,7 @@ CREATE TABLE event (
   because TEXT,
   data TEXT
 );
-CREATE INDEX event_of ON event (uid) WHERE uid IS NOT NULL
+CREATE INDEX event_of ON event (uid) WHERE n IS NULL AND uid IS NOT NULL
 """
 
 STEPS: tuple[str, ...] = (_FIRST,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +28,11 @@ Answer = TypeVar("Answer")
 
 
 _BUSY = (State.READY, *UNDERWAY, State.ESCROW, State.HELD)
+# Each part from an index of its own; together they count every task.
+_COUNTS = """
+SELECT state, count(*) FROM task WHERE state <> 'READY' GROUP BY state
+UNION ALL SELECT 'READY', count(*) FROM task WHERE state = 'READY'
+"""
 
 
 class SqliteStore:
@@ -47,8 +51,7 @@ class SqliteStore:
         self.unraised = False  # something changed since the generation was last raised
         self.broken = False  # the disk failed: nothing may be built upon this connection
         self._owes_hearsay = False
-        rows = db.execute("SELECT state, count(*) FROM task GROUP BY state")
-        self._counts: Counter[str] = Counter(dict(rows.fetchall()))
+        self._counts: dict[str, int] = dict(db.execute(_COUNTS).fetchall())
         self._note_idle(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
@@ -100,7 +103,8 @@ class SqliteStore:
         return int(row[0])
 
     def _after_commit(self, tx: Transaction, raised: int | None) -> None:
-        self._counts.update(tx.moved)
+        for state, number in tx.moved.items():
+            self._counts[state] = self._counts.get(state, 0) + number
         self._note_idle(tx)
         self._owes_hearsay = self._owes_hearsay or tx.heard
         try:
@@ -124,7 +128,7 @@ class SqliteStore:
             self.unraised = False
 
     def _note_idle(self, tx: Transaction) -> None:
-        if any(self._counts[state] > 0 for state in _BUSY):
+        if any(self._counts.get(state, 0) > 0 for state in _BUSY):
             self.live.idle_since = None
         elif self.live.idle_since is None:
             self.live.idle_since = tx.stamp

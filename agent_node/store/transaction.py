@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ class Transaction:
     """Lives from BEGIN IMMEDIATE to COMMIT; `moved` is added to the store's counts after it."""
 
     def __init__(
-        self, db: sqlite3.Connection, *, clock: Clock, rng: Random, live: Live, counts: Counter[str]
+        self, db: sqlite3.Connection, *, clock: Clock, rng: Random, live: Live, counts: dict[str, int]
     ) -> None:
         self.db = db
         self.clock = clock
@@ -73,7 +73,7 @@ class Transaction:
         self.live = live
         self.now: datetime = clock.now()
         self.stamp = iso(self.now)
-        self.moved: Counter[str] = Counter()
+        self.moved: dict[str, int] = {}
         self.changed = False
         self.generation_due = False
         self.heard = False  # of a later incarnation of another node
@@ -101,14 +101,14 @@ class Transaction:
 
     def count(self, state: str) -> int:
         """How many tasks are in a state, this transaction's own changes included."""
-        return self._counts[state] + self.moved[state]
+        return self._counts.get(state, 0) + self.moved.get(state, 0)
 
     def moves(self, was: str | None, state: str | None, number: int = 1) -> None:
         """Count a change of state; None stands for a row that comes or goes."""
         if was is not None:
-            self.moved[was] -= number
+            self.moved[was] = self.moved.get(was, 0) - number
         if state is not None:
-            self.moved[state] += number
+            self.moved[state] = self.moved.get(state, 0) + number
         self.changed = True
 
     def event(
@@ -127,6 +127,11 @@ class Transaction:
         self.changed = True
         text = None if data is None else _compact(data)
         self.write_later(_EVENT, (self.stamp, uid, n, event, was, state, by, because, text))
+
+    @property
+    def events_due(self) -> int:
+        """How many events this command has still to write: the last of them is `LAST_EVENT` + it."""
+        return len(self._rows.get(_EVENT, ()))
 
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
@@ -161,6 +166,8 @@ _EVENT = (
     "INSERT INTO event (at, uid, n, event, was, state, by, because, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+# The number of the newest event that is written; those still to be written follow in order.
+LAST_EVENT = "(SELECT coalesce(max(seq), 0) FROM event)"
 # An agent may claim a set of needs when no word of the set is missing from its powers.
 LINK_AGENTS = """
 INSERT INTO agent_can (agent, need_set)
@@ -171,6 +178,7 @@ SELECT a.name, s.id FROM agent a CROSS JOIN need_set s
 """
 
 
+@cache
 def may_change(new: State, *only: State) -> str:
     """SQL that lets a row become `new` only from where the table in task.py allows it."""
     allowed = [old for old in CHANGES if new in CHANGES[old] and (not only or old in only)]

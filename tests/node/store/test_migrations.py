@@ -62,7 +62,8 @@ def test_a_step_that_fails_half_way_changes_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen to fail with the ROLLBACK and the BEGIN of `_migrate` taken out."""
-    learn(monkeypatch, "ALTER TABLE node ADD COLUMN colour TEXT; CREATE INDEX broken ON nowhere (x)")
+    broken = "ALTER TABLE node ADD COLUMN colour TEXT; CREATE INDEX broken ON nowhere (x)"
+    learn(monkeypatch, broken)
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
         open_again(home)
     with sqlite3.connect(home / "queue.db") as db:
