@@ -109,6 +109,10 @@ class Transferred:
 # --- Re-own, fence, quarantine ------------------------------------------------------------------
 
 
+# How far a re-own goes above every epoch that any node named: nobody counts up to it meanwhile.
+REOWN_STEP = 2**20
+
+
 @dataclass(frozen=True)
 class Target:
     """One uid and the epoch S that everybody agreed to put it at."""

@@ -14,8 +14,6 @@ from .requests import REASON_MAX, Request
 from .strict import JsonObject
 from .wire import because_out, brief
 
-STEP = 2**20  # above every epoch that anybody could have counted up to meanwhile
-
 
 def need_alone(request: Request, what: str) -> None:
     """Return only with a person's word that no other copy lives: no other node is asked here."""
@@ -38,7 +36,7 @@ def take_back(desk: Desk, request: Request, uids: list[str], sender: Sender) -> 
             text = f"{desk.settings.name} never had this task"
             results[uid] = _result(moves.Reowned(uid, "refused", Because("unknown_task", text)))
         else:
-            targets.append(moves.Target(uid, shown.task.epoch + STEP))
+            targets.append(moves.Target(uid, shown.task.epoch + moves.REOWN_STEP))
     if targets:
         here = [target.uid for target in targets]
         command = moves.Reown(

@@ -265,8 +265,7 @@ def built_task(known: dict[str, JsonValue]) -> Task:
     """A task of checked fields; what is absent is at its default."""
     # A frozen dataclass writes its 60 fields one by one; a thousand tasks in one request feel it.
     task = object.__new__(Task)
-    task.__dict__.update(DEFAULTS)
-    task.__dict__.update(known)
+    object.__setattr__(task, "__dict__", DEFAULTS | known)
     return task
 
 

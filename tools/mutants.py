@@ -172,7 +172,9 @@ class Ran:
 
 
 def _run_tests(tree: Path, tests: Sequence[str], *, limit_s: float) -> Ran:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--color=no", "--tb=short",
+    # A guard that is missed leaves programs behind, which no test of a whole node would.
+    contained = [sys.executable, str(ROOT / "tools" / "contained.py"), sys.executable]
+    command = [*contained, "-m", "pytest", "-x", "-q", "--color=no", "--tb=short",
                "-p", "no:cacheprovider", f"--basetemp={tree}.tmp", *tests]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=tree, env={**os.environ, "COLUMNS": "300"}, text=True, errors="replace",

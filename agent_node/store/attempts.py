@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..commands import Beat, Because, Claim, Finish, Finished, Result, Started
 from ..retries import Again, judge_failure, judge_interruption
 from ..spec import values_of
@@ -56,7 +58,8 @@ def finish(tx: Transaction, command: Finish) -> Finished:
 
 def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | None]:
     row = tx.db.execute(
-        "SELECT state, agent, failures, interruptions, max_attempts, stopping, spec FROM task"
+        "SELECT state, agent, failures, interruptions, max_attempts, stopping, spec,"
+        " (SELECT a.streak FROM agent a WHERE a.name = task.agent) FROM task"
         " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')",
         (command.uid, command.n),
     ).fetchone()
@@ -81,8 +84,8 @@ def _close_late(tx: Transaction, command: Finish) -> None:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")
 
 
-# state, agent, failures, interruptions, max_attempts, stopping, spec
-_Row = tuple[str, str | None, int, int, int, str | None, str]
+# state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent
+_Row = tuple[str, str | None, int, int, int, str | None, str, int | None]
 
 
 _CLOSE = f"""
@@ -105,17 +108,13 @@ class _Ending:
     def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
         self.tx, self.command, self.result = tx, command, command.result
         was, self.agent, self.failures, self.interruptions = row[:4]
-        self.max_attempts, self.stopping, self.spec = row[4:]
+        self.max_attempts, self.stopping, self.spec, self.streak = row[4:]
         self.was = State(was)
 
     def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
         """Write the new state where the table allows it, fenced by the attempt's number."""
-        sets = "".join(f", {name} = :{name}" for name in columns)
-        done = self.tx.db.execute(
-            f"UPDATE task SET state = :new, stopping = NULL{sets}"
-            f" WHERE uid = :uid AND attempt = :n AND {may_change(new)}",
-            {"new": new.value, "uid": self.command.uid, "n": self.command.n, **columns},
-        )
+        values = (*columns.values(), self.command.uid, self.command.n)
+        done = self.tx.db.execute(_becomes(new, *columns), values)
         assert done.rowcount == 1, f"{self.was} did not become {new}"
         self.tx.moves(self.was, new)
         self.tx.event(
@@ -136,12 +135,20 @@ class _Ending:
                 self.command.uid, self.command.n,
             ),
         )  # fmt: skip
-        streak = "streak + 1" if counted else "0"
         if result.kind in ("completed", "failed"):
-            self.tx.db.execute(
-                f"UPDATE agent SET streak = {streak} WHERE name = ? AND streak <> {streak}",
-                (self.agent,),
-            )
+            streak = (self.streak or 0) + 1 if counted else 0
+            if streak != self.streak:
+                query = "UPDATE agent SET streak = ? WHERE name = ?"
+                self.tx.db.execute(query, (streak, self.agent))
+
+
+@cache
+def _becomes(new: State, *columns: str) -> str:
+    sets = "".join(f", {name} = ?" for name in columns)
+    return (
+        f"UPDATE task SET state = '{new}', stopping = NULL{sets}"
+        f" WHERE uid = ? AND attempt = ? AND {may_change(new)}"
+    )
 
 
 _TELLING = ("task_completed", "task_failed")

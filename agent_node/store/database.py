@@ -124,10 +124,11 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        _translate(error, path)
+        translate(error, path)
 
 
-def _translate(error: sqlite3.Error, path: Path) -> NoReturn:
+def translate(error: sqlite3.Error, path: Path) -> NoReturn:
+    """The same for one error, where a `with` would be felt: around every transaction."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         raise _corrupt(path, error) from error

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..commands import Because
 from ..errors import Refused
-from ..moves import Bar, Fenced, Reown, Reowned, Target
+from ..moves import REOWN_STEP, Bar, Fenced, Reown, Reowned, Target
 from ..spec import spec_of
 from ..task import State
 from .hearsay import hear_of, known_incarnation
@@ -243,13 +243,14 @@ def _make_ready(
         if row[0] == State.HELD and row[3]:
             tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
         assert row[0] == State.READY or may_change(State.READY, State(row[0]))
-    # Attempts that were numbered elsewhere, or by a newer copy of this database, are unknown
-    # here: their hundred is left behind, so that no number is ever used twice.
+    # Attempts that were numbered elsewhere, or by a newer copy of this database, are unknown here:
+    # every re-own begins a thousand of its own, so that no number is ever used twice in the fleet.
+    begun = max(*on_disk, 0, min(target.epoch // REOWN_STEP, 900_000) * 1000)
     tx.db.execute(
         "UPDATE task SET state = 'READY', epoch = ?, quarantined = 0, xfer = NULL, agent = NULL,"
-        " shared = 1, stopping = NULL, ready_at = ?, attempt = (max(attempt, ?) / 100 + 1) * 100"
+        " shared = 1, stopping = NULL, ready_at = ?, attempt = max(attempt, ?)"
         " WHERE uid = ?",
-        (target.epoch, tx.stamp, max(on_disk, default=0), target.uid),
+        (target.epoch, tx.stamp, begun, target.uid),
     )
     tx.moves(row[0] if row else None, State.READY)
 

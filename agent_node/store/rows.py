@@ -34,18 +34,20 @@ def life_of() -> str:
 WHOLE = ", ".join((*_ALL, "spec"))
 WITHOUT_BODY = ", ".join((*_ALL, "json_remove(spec, '$.body')"))
 _AFTER_PLAIN = len(_PLAIN)
+_NESTED = (*_LISTS, *_LOOSE)
+_UNDERWAY = frozenset(map(str, UNDERWAY))
 
 
 def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> Task:
     """The task of a row that was selected as `WHOLE` or `WITHOUT_BODY`."""
     fields: dict[str, JsonValue] = dict(zip(_PLAIN, row, strict=False))  # type: ignore[arg-type]
     fields.update(values_of(str(row[-1])))
-    for name, text in zip((*_LISTS, *_LOOSE), row[_AFTER_PLAIN:], strict=False):
+    for name, text in zip(_NESTED, row[_AFTER_PLAIN:], strict=False):
         if text is not None and text != "[]":
             fields[name] = json.loads(str(text))
     agent, claimed_at, heartbeat_at, wake_at, pinned = row[-6:-1]
     fields["pinned"] = bool(pinned)
-    if agent is not None and fields["state"] in UNDERWAY:
+    if agent is not None and fields["state"] in _UNDERWAY:
         fields["claim"] = {
             "agent": str(agent),
             "claimed_at": claimed_at,  # type: ignore[dict-item]

@@ -18,7 +18,7 @@ from ..queries import Query
 from ..task import UNDERWAY, State
 from ..ulid import new_ulid
 from . import hearsay, quarantining
-from .database import check_whole, open_database, translated
+from .database import check_whole, open_database, translate, translated
 from .generation import GenerationFile, Mark, judge, machine_id
 from .transaction import Live, Transaction
 from .verbs import answer, carry_out
@@ -71,7 +71,7 @@ class SqliteStore:
             raise
 
     def _in_transaction(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
-        with translated(self.path):
+        try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 tx = self._transaction()
@@ -83,6 +83,8 @@ class SqliteStore:
                 with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                     self._db.execute("ROLLBACK")
                 raise
+        except sqlite3.Error as error:
+            translate(error, self.path)
         if not dry_run:
             self._after_commit(tx, raised)
         return outcomes

@@ -126,6 +126,8 @@ class Transaction:
         """Write down what happens, in the transaction that makes it happen."""
         self.changed = True
         text = None if data is None else _compact(data)
+        # SQLite is given plain strings: to look for an adapter for each enum costs more than this.
+        was, state = was and str(was), state and str(state)
         self.write_later(_EVENT, (self.stamp, uid, n, event, was, state, by, because, text))
 
     @property

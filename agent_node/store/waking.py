@@ -105,8 +105,8 @@ def raise_floor(tx: Transaction, xfer: str) -> None:
 
 _OLD_TASKS = """
 SELECT uid, state FROM task
- WHERE completed_at < :before AND state <> 'READY'
-   AND state IN ('COMPLETED', 'FAILED', 'CANCELLED')
+ WHERE completed_at < :before AND state IN ('COMPLETED', 'FAILED', 'CANCELLED')
+   AND state <> 'READY'
    AND NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid)
  LIMIT :limit
 """

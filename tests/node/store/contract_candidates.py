@@ -54,7 +54,7 @@ class Chooses(Contract):
         assert answer.kept.get("low_enough_priority", 0) == 3 - len(left)
         assert len(numbers(chosen(node, steal_from=steal_from, why="drained"))) == 3
 
-    def test_a_pinned_task_moves_only_by_hand(self, node: NodeAtHand) -> None:
+    def test_a_pinned_task_is_offered_only_for_a_move_by_hand(self, node: NodeAtHand) -> None:
         node.has(a_task(1, pinned=True), a_task(2))
         assert chosen(node).kept == {"pinned": 1}
         assert chosen(node, why="drained").kept == {"pinned": 1}
