@@ -20,7 +20,7 @@ from .peers import PEERS, Peer, peers
 from .work import as_task, claimable, mixed, rare
 
 AGENT = "iris"
-AGAINST = "hand-written sqlite3, WAL + FULL: UPDATE … RETURNING, then UPDATE, one commit each"
+AGAINST = "hand-written sqlite3, WAL + FULL: UPDATE … RETURNING, then UPDATE, a transaction each"
 BATCH = 10_000
 SIZES = {"1k": 1_000, "100k": 100_000, "1M": 1_000_000}
 _seeds = count(1)
@@ -78,9 +78,11 @@ def rows(place: Place) -> Iterator[Row]:
 def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
     tasks, pairs = list(mixed(size, next(_seeds))), place.size(100, 5)
     ours = Ours(place.fresh(f"claim-{name}"), tasks)
-    floor, single = (_floor(place, f"{kind}-{name}", tasks) for kind in ("two", "one"))
+    floor, bare, single = (
+        _floor(place, f"{kind}-{name}", tasks) for kind in ("two", "bare", "one")
+    )
     others = peers(place, tasks, name) if name == "1k" else {}
-    queues: list[Peer | Ours] = [ours, floor, single, *others.values()]
+    queues: list[Peer | Ours] = [ours, floor, bare, single, *others.values()]
 
     def our_side() -> float:
         for queue in queues:  # each stays at its size while it is measured
@@ -88,16 +90,19 @@ def _row(place: Place, name: str, size: int, rates: dict[str, float]) -> Row:
         gc.collect()
         return _rate(ours.finish_and_claim, pairs)
 
-    works = [floor.claim_and_complete, single.complete_and_claim]
+    works = [floor.claim_and_complete, bare.without_begin, single.complete_and_claim]
     works += [other.claim_and_complete for other in others.values()]
-    mine, theirs, alone, *rest = in_turns(
+    mine, theirs, least, alone, *rest = in_turns(
         place.rounds(21), our_side, *[partial(_rate, work, pairs) for work in works]
     )
     for queue in queues:
         queue.close()
     rates[name] = median(mine)
     middle, spread = ratio(mine, theirs)
-    more: dict[str, float | str] = {"floor, one transaction, pairs/s": median(alone)}
+    more: dict[str, float | str] = {
+        "floor without BEGIN and COMMIT, pairs/s": median(least),
+        "floor in one transaction, pairs/s": median(alone),
+    }
     more |= {f"{peer}, pairs/s": median(taken) for peer, taken in zip(others, rest, strict=True)}
     more |= {peer: "not installed" for peer in PEERS if others and peer not in others}
     return Row(

@@ -26,20 +26,21 @@ CREATE TABLE task (
 )
 """
 INDEX = "CREATE INDEX task_ready ON task (need, priority, seq) WHERE state = 'READY'"
+# Which needs each agent meets: data, as with us; a task whose need nobody meets is skipped.
+CAN = "CREATE TABLE can (agent TEXT, need TEXT, PRIMARY KEY (agent, need)) WITHOUT ROWID"
+POWERS = "INSERT INTO can VALUES ('iris', ''), ('iris', 'python')"
 INSERT = (
     "INSERT INTO task (uid, state, priority, need, subject, body) VALUES (?, 'READY', ?, ?, ?, ?)"
 )
-# One seek for each word that the agent can do, then the more urgent of the few that are left.
-_FIRST = (
-    "SELECT * FROM (SELECT priority, seq FROM task"
-    " WHERE state = 'READY' AND need = {} ORDER BY priority, seq LIMIT 1)"
-)
-CLAIM = (
-    "UPDATE task SET state = 'CLAIMED', agent = ?, claimed_at = ? WHERE state = 'READY' AND seq ="
-    f" (SELECT seq FROM ({_FIRST.format('?')} UNION ALL {_FIRST.format('?')})"
-    " ORDER BY priority, seq LIMIT 1)"
-    " RETURNING seq, uid, priority, need, subject, body"
-)
+# One seek into the index for each need that the agent meets, then the most urgent of those few.
+CLAIM = """
+UPDATE task SET state = 'CLAIMED', agent = ?, claimed_at = ? WHERE state = 'READY' AND seq = (
+  SELECT t.seq FROM can c JOIN task t ON t.seq = (
+    SELECT r.seq FROM task r WHERE r.state = 'READY' AND r.need = c.need
+     ORDER BY r.priority, r.seq LIMIT 1)
+   WHERE c.agent = ? ORDER BY t.priority, t.seq LIMIT 1)
+RETURNING seq, uid, priority, need, subject, body
+"""
 COMPLETE = (
     "UPDATE task SET state = 'COMPLETED', completed_at = ?, output = ?"
     " WHERE seq = ? AND state = 'CLAIMED'"
@@ -72,35 +73,55 @@ def stamp() -> str:
 
 
 class FloorQueue:
-    """Two transactions a task, one statement each; with `together`, one transaction."""
+    """Two transactions a task, one statement each; or both statements in one transaction."""
 
     def __init__(self, path: Path) -> None:
         self.db = connect(path)
-        self.db.execute(TABLE)
-        self.db.execute(INDEX)
+        for statement in (TABLE, INDEX, CAN, POWERS):
+            self.db.execute(statement)
 
     def add(self, tasks: Iterable[Plain]) -> None:
         """All of them in one transaction."""
-        self.db.execute("BEGIN IMMEDIATE")
         rows = ((t.uid, t.priority, t.need, t.subject, t.body) for t in tasks)
+        self.db.execute("BEGIN IMMEDIATE")
         self.db.executemany(INSERT, rows)
         self.db.execute("COMMIT")
 
     def claim_and_complete(self, pairs: int) -> None:
         """So many tasks, each claimed durably and then completed durably."""
-        for _ in range(pairs):
-            ((seq, *_task),) = self.db.execute(CLAIM, ("iris", stamp(), "", "python")).fetchall()
-            self.db.execute(COMPLETE, (stamp(), json.dumps(OUTPUT), seq))
-
-    def complete_and_claim(self, pairs: int) -> None:
-        """The same in one transaction a task: complete one, claim the next."""
         db = self.db
-        ((seq, *_task),) = db.execute(CLAIM, ("iris", stamp(), "", "python")).fetchall()
         for _ in range(pairs):
             db.execute("BEGIN IMMEDIATE")
-            db.execute(COMPLETE, (stamp(), json.dumps(OUTPUT), seq))
-            ((seq, *_task),) = db.execute(CLAIM, ("iris", stamp(), "", "python")).fetchall()
+            seq, *_task = self._claim()
             db.execute("COMMIT")
+            db.execute("BEGIN IMMEDIATE")
+            self._complete(seq)
+            db.execute("COMMIT")
+
+    def without_begin(self, pairs: int) -> None:
+        """The same, each statement left to be its own transaction: the least that there is."""
+        for _ in range(pairs):
+            seq, *_task = self._claim()
+            self._complete(seq)
+
+    def complete_and_claim(self, pairs: int) -> None:
+        """Complete one and claim the next in one transaction, as our store does."""
+        db = self.db
+        seq, *_task = self._claim()
+        for _ in range(pairs):
+            db.execute("BEGIN IMMEDIATE")
+            self._complete(seq)
+            seq, *_task = self._claim()
+            db.execute("COMMIT")
+
+    def _claim(self) -> tuple[int, ...]:
+        row: tuple[int, ...]
+        (row,) = self.db.execute(CLAIM, ("iris", stamp(), "iris")).fetchall()
+        return row
+
+    def _complete(self, seq: int) -> None:
+        if self.db.execute(COMPLETE, (stamp(), json.dumps(OUTPUT), seq)).rowcount != 1:
+            raise LookupError(f"task {seq} was not claimed")
 
     def close(self) -> None:
         """Let go of the database."""

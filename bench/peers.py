@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from .floor_queue import CLAIM, COMPLETE, INDEX, OUTPUT, TABLE, Plain, stamp
+from .floor_queue import CAN, CLAIM, COMPLETE, INDEX, OUTPUT, POWERS, TABLE, Plain, stamp
 from .measuring import Place
 
 FULL = "PRAGMA synchronous = FULL"
@@ -48,8 +48,8 @@ class SqliteUtils:
         self._db = Database(str(folder / "peer.db"))
         self._db.enable_wal()
         self._db.execute(FULL)
-        self._db.execute(TABLE)
-        self._db.execute(INDEX)
+        for statement in (TABLE, INDEX, CAN, POWERS):
+            self._db.execute(statement)
 
     def add(self, tasks: Iterable[Plain]) -> None:
         rows = ({**task._asdict(), "state": "READY"} for task in tasks)
@@ -58,7 +58,7 @@ class SqliteUtils:
     def claim_and_complete(self, pairs: int) -> None:
         for _ in range(pairs):
             with self._db.atomic():
-                (row,) = self._db.query(CLAIM, ("iris", stamp(), "", "python"))
+                (row,) = self._db.query(CLAIM, ("iris", stamp(), "iris"))
             with self._db.atomic():
                 self._db.execute(COMPLETE, (stamp(), json.dumps(OUTPUT), row["seq"]))
 
