@@ -17,6 +17,14 @@ def new_ulid(clock_ms: int, random_bytes: bytes) -> str:
     return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
+def later_ulid(earlier: str, clock_ms: int, random_bytes: bytes) -> str:
+    """A new ULID that sorts after this one, also when the clock stands still or was set back."""
+    number = 0
+    for letter in earlier[:10]:
+        number = number * 32 + _LETTERS.index(letter)
+    return new_ulid(max(clock_ms, number + 1), random_bytes)
+
+
 def fresh_ulid() -> str:
     """A new ULID by this machine's clock and randomness."""
     return new_ulid(time.time_ns() // 1_000_000, os.urandom(10))

@@ -8,7 +8,7 @@ from ..clock import iso
 from ..errors import Refused
 from ..moves import Hello, Quarantine, Release
 from ..task import State
-from ..ulid import new_ulid
+from ..ulid import later_ulid
 from .transaction import Transaction, check_sender, may_change
 
 
@@ -40,7 +40,8 @@ def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
     tx.db.execute(
         "UPDATE transfer SET outcome = 'quarantined' WHERE outcome IN ('escrowed', 'held')"
     )
-    incarnation = new_ulid(int(tx.now.timestamp() * 1000), tx.rng.randbytes(10))
+    now_ms = int(tx.now.timestamp() * 1000)
+    incarnation = later_ulid(tx.node.incarnation, now_ms, tx.rng.randbytes(10))
     tx.set_node(state="quarantined", reason=reason, state_by=by, incarnation=incarnation)
     tx.event("node_quarantined", state="quarantined", by=by, because=reason)
     tx.generation_due = True

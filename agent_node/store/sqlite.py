@@ -177,7 +177,7 @@ class SqliteStore:
                 self._file.write(mark)
             return None
         if node.state != "quarantined" or (file and file.generation > node.generation):
-            self._quarantine(why, machine=machine, above=file.generation if file else 0)
+            self._quarantine(why, machine=machine, newest=file or mark)
         return why
 
     def _take_back_hearsay(self) -> None:
@@ -189,10 +189,15 @@ class SqliteStore:
             raise
         self._db.execute("COMMIT")
 
-    def _quarantine(self, why: str, *, machine: str, above: int) -> None:
+    def _quarantine(self, why: str, *, machine: str, newest: Mark) -> None:
+        """Under an incarnation later than any that this home had, in whichever file it stands."""
         self._db.execute("BEGIN IMMEDIATE")
         tx = self._transaction()
-        tx.set_node(state="active", machine=machine, generation=max(tx.node.generation, above))
+        generation = max(tx.node.generation, newest.generation)
+        incarnation = max(tx.node.incarnation, newest.incarnation)
+        tx.set_node(
+            state="active", machine=machine, generation=generation, incarnation=incarnation
+        )
         quarantining.enter_quarantine(tx, why, by="agent-node")
         tx.flush()
         raised = self._raise_generation(tx)
