@@ -79,6 +79,8 @@ def new_task(document: JsonValue) -> Task:
             if document[name] not in (None, DEFAULTS[name]):
                 raise BadInput("is written by the node alone, not by whoever adds the task", name)
         document = {name: value for name, value in document.items() if name not in UNBORN}
+        if "uid" in document:
+            return task_from(document)
     return task_from(document, mint=fresh_ulid())
 
 

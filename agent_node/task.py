@@ -218,6 +218,7 @@ _ORDER = tuple(entry.name for entry in fields(Task))
 IMMUTABLE = frozenset(_ORDER[: _ORDER.index("extra") + 1])
 SETTABLE = frozenset(_ORDER[_ORDER.index("priority") : _ORDER.index("tags") + 1])
 LIFE = frozenset(_ORDER) - IMMUTABLE - SETTABLE
+_ALWAYS = ("uid", "subject")  # which have no default, only a place
 DEFAULTS = Task(uid="0" * 26, subject="-").__dict__
 
 
@@ -231,7 +232,7 @@ def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
         check = FIELDS.get(name)
         if check is None:
             unknown[name] = value
-        else:
+        elif not _is_default(name, value):
             known[name] = check(value, name)
     if mint is not None:
         known.setdefault("uid", mint)
@@ -242,6 +243,12 @@ def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
         known["extra"] = _with_unknown(known.get("extra"), unknown)
     _settle_priority(document, known)
     return built_task(known)
+
+
+def _is_default(name: str, value: JsonValue) -> bool:
+    """Most fields of a task that travels say nothing; of those nothing has to be checked."""
+    default = DEFAULTS[name]
+    return value == default and type(value) is type(default) and name not in _ALWAYS
 
 
 def _with_unknown(extra: JsonValue, unknown: JsonObject) -> JsonObject:
@@ -255,7 +262,7 @@ def _settle_priority(document: JsonObject, known: dict[str, JsonValue]) -> None:
     fine = known.get("priority_100")
     if isinstance(fine, int):
         view = min(fine // 10 + 1, 10)
-        if known.get("priority", view) != view:
+        if document.get("priority", view) != view:
             said = document["priority"]
             raise BadInput(f"{said}, yet priority_100 {fine} means P{view}", "priority")
         known["priority"] = view

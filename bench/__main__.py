@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_node.packing import build_zipapp
 
-from .machine import describe, load, wait_for_quiet
+from .machine import describe, load, spread_folders, wait_for_quiet
 from .measuring import Place, Row
 from .table import line_of, render, render_machine, write_json
 
@@ -35,6 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(words)
     base = options.dir or ROOT / "build"
     base.mkdir(parents=True, exist_ok=True)
+    spread_folders(base)
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=base))
     try:
         told = describe(folder)

@@ -17,12 +17,19 @@ from .work import claimable
 PROGRAM = ["/bin/date", "+%s%N"]
 AGAINST = "one durable commit, then posix_spawn of the same program, by itself"
 LOOK_S = 0.01
+QUIET_S = 0.25
+
+
+def wait_until_quiet(node: Node) -> None:
+    """The node says that it is idle, and has been for a while: both sides start from there."""
+    while not report_of(node.home).get("idle"):
+        time.sleep(LOOK_S)
+    time.sleep(QUIET_S)
 
 
 def ours_ms(node: Node, pipe: Pipe) -> float:
     """From before the request is written to the time that the program printed."""
-    while not report_of(node.home).get("idle"):
-        time.sleep(LOOK_S)
+    wait_until_quiet(node)
     began = time.time_ns()
     (added,) = pipe.ask("add", tasks=[{"subject": "what time is it"}])["results"]
     pipe.wait_for("idle")
@@ -30,8 +37,9 @@ def ours_ms(node: Node, pipe: Pipe) -> float:
     return (int(printed.read_text()) - began) / 1e6
 
 
-def floor_ms(queue: FloorQueue) -> float:
+def floor_ms(node: Node, queue: FloorQueue) -> float:
     """The same by hand: the task is on the disk, then its program is started."""
+    wait_until_quiet(node)
     near, far = os.pipe()
     began = time.time_ns()
     queue.add(claimable(1, began))
@@ -45,14 +53,14 @@ def floor_ms(queue: FloorQueue) -> float:
 
 
 def latency_rows(place: Place) -> Iterator[Row]:
-    """Both sides in turns, each time after the node's report said that it was idle."""
+    """Both sides in turns, each time on a machine that was quiet for a moment."""
     node = Node(place, "iris", PROGRAM, slots=2)
     queue = FloorQueue(place.fresh("floor") / "floor.db")
     mine, theirs = [], []
     with node.running(), node.owner() as pipe:
         pipe.ask("subscribe", events=["idle"])
         for number in range(2 if place.tiny else 53):
-            took, other = ours_ms(node, pipe), floor_ms(queue)
+            took, other = ours_ms(node, pipe), floor_ms(node, queue)
             if number >= 3 or place.tiny:  # the first ones only warm everything
                 mine.append(took)
                 theirs.append(other)

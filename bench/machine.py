@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import platform
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +17,7 @@ from statistics import median
 
 from agent_node import __version__
 
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, EXT4_TOPDIR = 0x80086601, 0x40086602, 0x00020000
 QUIET_LOAD = 1.5
 PATIENCE_S = 60.0
 Told = dict[str, str | int | float]
@@ -66,6 +70,25 @@ def file_system(folder: Path) -> str:
         if f"{real}/".startswith(f"{mount.rstrip('/')}/") and len(mount) > len(best[0]):
             best = (mount, kind)
     return best[1]
+
+
+def spread_folders(base: Path) -> None:
+    """Ask ext4 to lay each folder of `base` in a place of its own on the disk.
+
+    ext4 looks one by one past the inodes that were deleted within the last minutes; beside the
+    remains of the last run each new file would cost 0.3 ms more. Elsewhere nothing is asked.
+    """
+    descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        flags = bytearray(8)
+        fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, flags)
+        number = int.from_bytes(flags, sys.byteorder) | EXT4_TOPDIR
+        fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, number.to_bytes(8, sys.byteorder))
+    except OSError as error:
+        if error.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM, errno.EINVAL):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def fdatasync_us(folder: Path) -> float:

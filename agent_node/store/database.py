@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ _PRAGMAS = (
     ("wal_autocheckpoint", "1000", 1000),
     ("cache_size", "-4000", -4000),
 )
+
+
+# Checkpointed at 1,000 frames of a page and its header; a large batch may go beyond.
+LOG_LENGTH = 1200 * (4096 + 24)
 
 
 def open_database(path: Path, *, journal: str) -> sqlite3.Connection:
@@ -52,6 +57,30 @@ def _configure(db: sqlite3.Connection, path: Path, journal: str) -> None:
     (mode,) = db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
     if mode != journal:
         raise StoreUnusable(f"{path}: journal_mode stays {mode} instead of {journal}")
+
+
+def lengthen_log(path: Path) -> None:
+    """Give the write-ahead log its full length now, so that no commit has to make the file longer.
+
+    A commit into bytes that are there costs one write to the disk, one beyond the end a commit of
+    the file system's own journal as well: 2 ms instead of 0.1 on a node that was idle. SQLite
+    takes zeros for the end of its log. On a full disk the log grows as it must.
+    """
+    try:
+        log = os.open(f"{path}-wal", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:  # the other journal
+        return
+    size = was = os.fstat(log).st_size
+    try:
+        while size < LOG_LENGTH:
+            size += os.pwrite(log, bytes(min(LOG_LENGTH - size, 2**20)), size)
+        os.fsync(log)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.ftruncate(log, was)
+    finally:
+        os.close(log)
 
 
 def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-
 from ..commands import Add, Added, Because
 from ..spec import content_of, spec_of
-from ..task import State, Task
+from ..strict import JsonObject
+from ..task import State, Task, built_task
 from .rows import INSERT_NEW, new_row
 from .transaction import Transaction, check_sender, check_term
 
@@ -61,9 +60,11 @@ def _stamped(tx: Transaction, task: Task) -> Task:
     """The life of a task begins here: what only a node may write starts from nothing."""
     if task.created_at is not None and task.epoch == 1 and not task.hops and not task.attempts:
         return task
-    return replace(
-        task, created_at=task.created_at or tx.stamp, epoch=1, hops=0, attempts=[], stolen_from=None
-    )
+    born: JsonObject = {
+        "created_at": task.created_at or tx.stamp, "epoch": 1, "hops": 0, "attempts": [],
+        "stolen_from": None,
+    }  # fmt: skip
+    return built_task(task.__dict__ | born)
 
 
 def _compare(task: Task, uid: str, spec: str | None) -> Added:

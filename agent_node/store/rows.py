@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import UNDERWAY, State, Task, built_task
-from .transaction import Transaction, to_json
+from .transaction import Transaction, to_json, words_to_json
 
 _PLAIN = (
     "seq", "epoch", "state", "priority", "priority_100", "domain", "source", "not_before",
@@ -88,10 +88,10 @@ def new_row(
     """The values of `INSERT_NEW`; `spec` is the task's own, made once by the caller."""
     return (
         task.uid, task.epoch, state.value, task.subject, task.priority, task.priority_100,
-        to_json(task.skills), to_json(task.needs), tx.need_set(task.needs), task.domain,
-        to_json(task.tags), task.key, task.source,
+        words_to_json(task.skills), words_to_json(task.needs), tx.need_set(task.needs),
+        task.domain, words_to_json(task.tags), task.key, task.source,
         int(task.pinned), task.not_before, task.deadline, task.expected_s, task.max_s,
-        task.max_attempts, to_json(task.models), to_json(task.fallback_models),
+        task.max_attempts, words_to_json(task.models), words_to_json(task.fallback_models),
         task.boost_per_minute, task.heat, wake_at, tx.stamp if state is State.READY else None,
         hash_of(spec), spec,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from ..queries import Query
 from ..task import UNDERWAY, State
 from ..ulid import new_ulid
 from . import hearsay, quarantining
-from .database import check_whole, open_database, translate, translated
+from .database import check_whole, lengthen_log, open_database, translate, translated
 from .generation import GenerationFile, Mark, judge, machine_id
 from .transaction import Live, Transaction
 from .verbs import answer, carry_out
@@ -94,17 +94,17 @@ class SqliteStore:
             self._db, clock=self._clock, rng=self._rng, live=self.live, counts=self._counts
         )
 
-    def _raise_generation(self, tx: Transaction) -> int | None:
+    def _raise_generation(self, tx: Transaction) -> Mark | None:
         """The next generation: with every move, and once a second while anything else changes."""
         if not tx.generation_due and self._clock.boottime() - self._raised_at < 1.0:
             self.unraised = True
             return None
         row = self._db.execute(
-            "UPDATE node SET generation = generation + 1 RETURNING generation"
+            "UPDATE node SET generation = generation + 1 RETURNING generation, incarnation, machine"
         ).fetchone()
-        return int(row[0])
+        return Mark(*row)
 
-    def _after_commit(self, tx: Transaction, raised: int | None) -> None:
+    def _after_commit(self, tx: Transaction, raised: Mark | None) -> None:
         for state, number in tx.moved.items():
             self._counts[state] = self._counts.get(state, 0) + number
         self._note_idle(tx)
@@ -117,15 +117,14 @@ class SqliteStore:
                 " the change may have happened"
             ) from error
 
-    def _write_beside(self, raised: int | None) -> None:
+    def _write_beside(self, raised: Mark | None) -> None:
         """What has to be on the disk before the answer leaves; a repeat of it is harmless."""
         if self._owes_hearsay:
             hearsay.write_file(self._db, self.path.parent)
             self._owes_hearsay = False
         if raised is not None:
             failpoint("generation.before_file")
-            node = self._transaction().node
-            self._file.write(Mark(raised, node.incarnation, node.machine))
+            self._file.write(raised)
             self._raised_at = self._clock.boottime()
             self.unraised = False
 
@@ -216,7 +215,10 @@ def open_store(
     machine: str | None = None,
     check: bool = False,
 ) -> SqliteStore:
-    """The store of this home. The caller holds the home's lock; `check` reads the whole file."""
+    """The store of this home. The caller holds the home's lock.
+
+    `check` is for who stays: it reads the whole file, and lays out the log for many commits.
+    """
     path = home / "queue.db"
     chance = rng or SystemRandom()
     here = machine or machine_id()
@@ -228,6 +230,8 @@ def open_store(
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks")
         store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
         store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
+        if check:
+            lengthen_log(path)
     except BaseException:
         db.close()
         raise

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -25,6 +25,16 @@ _compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",",
 def to_json(value: JsonValue | list[str]) -> str:
     """Compact text for a column; the usual empty list costs nothing."""
     return "[]" if value == [] else _compact(value)
+
+
+def words_to_json(words: list[str]) -> str:
+    """The same for a list of words: most tasks carry one of a few such lists."""
+    return _words_to_json(tuple(words)) if words else "[]"
+
+
+@lru_cache(maxsize=256)
+def _words_to_json(words: tuple[str, ...]) -> str:
+    return _compact(list(words))
 
 
 @dataclass(frozen=True)
@@ -147,7 +157,7 @@ class Transaction:
 
     def need_set(self, needs: list[str]) -> int:
         """The number of this set of needs in the index, linked to every agent that meets it."""
-        text = _compact(needs)
+        text = words_to_json(needs)
         known = self._need_sets.get(text)
         if known is None:
             known = self._need_sets[text] = self._find_need_set(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ..commands import Because
@@ -30,6 +30,12 @@ class Record:
     rule: str | None
     because: str | None
     settled_at: str | None
+
+    def become(self, outcome: str, rule: str | None, because: str | None) -> Record:
+        """The same record with its next outcome; `replace` would cost more than the rest."""
+        record = object.__new__(Record)
+        record.__dict__.update(self.__dict__, outcome=outcome, rule=rule, because=because)
+        return record
 
     def answer(self) -> Transferred:
         """The recorded outcome, as it is told to whoever asks (again)."""
@@ -91,7 +97,7 @@ def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | Non
     rule, text = (because.rule, because.text) if because else (None, None)
     record = find_record(tx, xfer)
     if record is not None:
-        tx.records[xfer] = replace(record, outcome=outcome, rule=rule, because=text)
+        tx.records[xfer] = record.become(outcome, rule, text)
     tx.write_later(_SET, (outcome, rule, text, tx.stamp, xfer))
     tx.changed = True
 
