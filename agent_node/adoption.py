@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from .attempts import attempt_folder
+from .commands import Finish, Result
 from .dispatch import Dispatcher
+from .errors import NodeError
 from .home import Home
 from .log import log
 from .queries import OpenAttempt, OpenAttempts
 from .runs import Run
+from .task import State
 
 
 def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
     """Follow every attempt that the database believes to be under way, or close it with proof."""
     open_attempts = dispatcher.store.read(OpenAttempts())
     for attempt in open_attempts:
-        run = _run_of(attempt, home)
-        dispatcher.runs.add(run)
         log("attempt_adopted", task=attempt.uid, attempt=attempt.n)
+        try:
+            run = _run_of(attempt, home)
+        except NodeError as error:  # it has no place where evidence could lie
+            unproved = Result("unproved", message=str(error))
+            dispatcher.store.apply(Finish(attempt.uid, attempt.n, unproved))
+            continue
+        dispatcher.runs.add(run)
         dispatcher.look(run)
     return len(open_attempts)
 
@@ -24,5 +32,5 @@ def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
 def _run_of(attempt: OpenAttempt, home: Home) -> Run:
     folder = attempt_folder(str(home.tasks), attempt.uid, attempt.n)
     run = Run(attempt.uid, attempt.n, attempt.agent, attempt.token, attempt.boot_id, folder)
-    run.stop_why = attempt.stopping
+    run.stop_why, run.started = attempt.stopping, attempt.state != State.CLAIMED
     return run

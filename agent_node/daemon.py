@@ -6,6 +6,8 @@ import os
 import selectors
 import signal
 import socket
+from collections.abc import Callable
+from datetime import timedelta
 
 from . import __version__
 from .adoption import adopt_all
@@ -57,6 +59,7 @@ class Daemon:
         self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._dirty, self._starts_timer, self._raise_timer = True, False, False
         self._due = Due(None, None)
+        self._drains, self._disk_timer = 0, False
         self._leaving = Leaving(settings.stop_grace_s)
         self.dispatcher = Dispatcher(
             store, home=home, settings=settings, clock=clock, selector=self._selector,
@@ -87,10 +90,13 @@ class Daemon:
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         """See to it that what runs has ended or been stopped by the deadline."""
         if deadline_s is not None and then == "requeue":
-            self._timers.later(deadline_s, lambda: self._requeue(agent))
+            self._drains += 1
+            number = self._drains
+            self._timers.later(deadline_s, lambda: self._requeue(agent, number))
 
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
-        """The session keeps what it wants; it is told where things stand at once."""
+        """The session keeps what it wants; everybody is told where things stand at once."""
+        self._was = ()
         self._dirty = True
 
     def disk_free(self) -> int:
@@ -106,11 +112,17 @@ class Daemon:
         try:
             while (code := self._turn()) is None:
                 for key, mask in self._selector.select(self._wait_s()):
-                    key.data(mask)
+                    self._let_act(key.data, mask)
         finally:
             self._doorway.close()
         self._leave()
         return code
+
+    def _let_act(self, act: Callable[[int], None], mask: int) -> None:
+        try:
+            act(mask)
+        except DiskTrouble as error:  # what it was about is tried again; the others have their turn
+            self._disk_trouble(error)
 
     def _set_up(self) -> None:
         become_subreaper()
@@ -123,6 +135,7 @@ class Daemon:
         if self.store.live.idle_since is not None:  # a node was not idle before this moment
             self.store.live.idle_since = iso(self._clock.now())
         self._starters.watch()
+        self.store.apply(Wake())  # leases of an earlier boot end here, whatever the clocks say
         adopted = adopt_all(self.dispatcher, self._home)
         facts = self.store.read(Facts())
         if facts.drain_until and facts.drain_then == "requeue" and facts.state == "draining":
@@ -146,6 +159,7 @@ class Daemon:
             self._disk_trouble(error)
         if self.store.broken:
             log("disk_broken", because="the next daemon reads what is really on the disk")
+            self._home.status.unlink(missing_ok=True)  # no report is not an idle node
             os._exit(1)  # closing would sync once more, and a second fsync may lie
         return self._end()
 
@@ -183,14 +197,21 @@ class Daemon:
 
     def _forget(self) -> None:
         """A little at a time, so that nothing waits for it."""
-        more = self.store.apply(Forget()) >= FORGET_AT_ONCE
-        self._timers.later(1.0 if more else FORGET_EVERY_S, self._forget)
+        self._timers.later(FORGET_EVERY_S, self._forget)
+        if self.store.apply(Forget()) >= FORGET_AT_ONCE:
+            self._timers.later(1.0, self._forget_more)
+
+    def _forget_more(self) -> None:
+        if self.store.apply(Forget()) >= FORGET_AT_ONCE:
+            self._timers.later(1.0, self._forget_more)
 
     def _wake_due(self) -> None:
-        if self._until_due_s() <= 0:
-            woken = self.store.apply(Wake())
-            self._due = Due(woken.next_at, woken.next_lease)
-            self._dirty = True
+        if self._until_due_s() > 0:
+            return
+        self._due = Due(iso(self._clock.now() + timedelta(seconds=1)), None)  # if the disk says no
+        woken = self.store.apply(Wake())
+        self._due = Due(woken.next_at, woken.next_lease)
+        self._dirty = True
 
     def _until_due_s(self) -> float:
         """Seconds until the queue itself has something to do; never more than a rest."""
@@ -209,10 +230,10 @@ class Daemon:
 
     def _end(self) -> int | None:
         if self._leaving.asked:
-            self.dispatcher.claiming = self.store.live.dispatching = False
             busy = len(self.dispatcher.runs)
             return 0 if not busy or self._leaving.is_over(self._clock.boottime()) else None
-        if self._until_idle and not self.dispatcher.runs and not self._dirty:
+        ready = not self.dispatcher.runs and not self._dirty and self._starters.are_up
+        if self._until_idle and ready:
             return what_is_left(self.store.read(Facts()))
         return None
 
@@ -225,6 +246,7 @@ class Daemon:
         self._selector.close()
 
     def _asked_to_stop(self, name: str) -> None:
+        self.dispatcher.claiming = self.store.live.dispatching = False
         if self._leaving.ask(self._clock.boottime()):
             log("stop_asked", because=name)
             self._timers.later(self._leaving.grace_s, self.changed)
@@ -233,7 +255,12 @@ class Daemon:
         """An orphan of a dead shim; a zygote is buried by its own link."""
         reap_children(keep=self._starters.pids)
 
-    def _requeue(self, agent: str | None) -> None:
+    def _requeue(self, agent: str | None, number: int) -> None:
+        """The deadline of a drain; one that was called off, or set anew, has none any more."""
+        facts = self.store.read(Facts())
+        states = {one.name: one.state for one in facts.agents}
+        if number != self._drains or "draining" not in (facts.state, states.get(agent or "")):
+            return
         for run in self.dispatcher.runs:
             if agent in (None, run.agent):
                 self.dispatcher.stop(run, "drained: the deadline came", requeue=True)
@@ -241,7 +268,13 @@ class Daemon:
     def _disk_trouble(self, error: DiskTrouble) -> None:
         """A full disk passes; a disk that fails to sync does not, and nothing may build upon it."""
         log("disk_trouble", because=str(error))
-        self._timers.later(1.0, self.changed)
+        if not self._disk_timer:
+            self._disk_timer = True
+            self._timers.later(1.0, self._disk_again)
+
+    def _disk_again(self) -> None:
+        self._disk_timer = False
+        self._dirty = True
 
     # --- what is told -----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import selectors
 from collections.abc import Callable
 
 from . import cgroups
-from .attempts import AttemptExists, EvidenceUnreadable, create_folder
+from .attempts import create_folder
 from .clock import Clock
 from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
 from .config import AgentSettings, NodeSettings
@@ -104,7 +104,7 @@ class Dispatcher:
         task, n, boot_id = claimed.task, claimed.n, self._clock.boot_id()
         try:
             folder = create_folder(str(self._home.tasks), task.uid, n)
-        except (OSError, AttemptExists) as error:
+        except (OSError, NodeError) as error:
             self._could_not_begin(task.uid, n, agent.name, error)
             return
         run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
@@ -119,6 +119,8 @@ class Dispatcher:
             self._later(_LOOK_EVERY_S, lambda: self.look(run))  # a shim may die unheard
         except (OSError, NodeError) as error:
             log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
+            self._dry.add(agent.name)  # whatever it is, it may be so for the next task, too
+            self._later(_DISK_AGAIN_S, self._ask_again)
             self._look_again(run)
         failpoint("dispatch.after_spawn")
 
@@ -127,11 +129,24 @@ class Dispatcher:
         log("attempt_not_started", task=uid, attempt=n, because=str(error))
         self._dry.add(agent)
         text = str(error)
-        if isinstance(error, AttemptExists):
+        if isinstance(error, NodeError):
             result = Result("unproved", message=text)
         else:
             result = Result("requeued", message=text)
-        self.store.apply(Finish(uid, n, result))
+        self._later(_DISK_AGAIN_S, self._ask_again)
+        self._give_up(Finish(uid, n, result))
+
+    def _ask_again(self) -> None:
+        self.work_may_have_come()
+        self.fill()
+
+    def _give_up(self, finish: Finish) -> None:
+        """Until it is written, the task stays claimed: nothing else may happen to it."""
+        try:
+            self.store.apply(finish)
+        except DiskTrouble as error:
+            log("result_waits", task=finish.uid, attempt=finish.n, because=str(error))
+            self._later(1.0, lambda: self._give_up(finish))
 
     # --- run ----------------------------------------------------------------------------------
 
@@ -148,9 +163,9 @@ class Dispatcher:
         if run is None or run.pidfd is not None:
             os.close(spawned.pidfd)
             return
-        run.cgroup = spawned.cgroup
         self.watch(run, spawned.shim, spawned.pidfd)
         if spawned.started_at is not None:
+            run.started = True
             self._started.append(Started(run.uid, run.n, *spawned.shim))
             self.news.append("task_started")
 
@@ -172,8 +187,8 @@ class Dispatcher:
     def flush_started(self) -> None:
         """Write down starts that no other transaction took along."""
         if self._started:
-            commands, self._started = self._started, []
-            self.store.together(commands)
+            self.store.together(self._started)
+            self._started = []
 
     @property
     def owes_starts(self) -> bool:
@@ -199,7 +214,7 @@ class Dispatcher:
         """Record how it ended; what is not over, or cannot be read, is looked at again."""
         try:
             end = look_at_end(run)
-        except EvidenceUnreadable as error:
+        except (OSError, NodeError) as error:  # of this one task, which must not stop the others
             log("evidence_unreadable", task=run.uid, attempt=run.n, because=str(error))
             self._look_again(run)
             return
@@ -278,9 +293,9 @@ class Dispatcher:
         beats: list[Command[object]] = []
         for run in self.runs:
             try:
-                beat_at = os.stat(run.folder.heartbeat).st_mtime
-            except FileNotFoundError:
-                continue
+                beat_at = os.lstat(run.folder.heartbeat).st_mtime
+            except OSError:
+                continue  # there was none yet, or its program made it unreadable
             if beat_at > run.beat_at:
                 run.beat_at = beat_at
                 beats.append(Beat(run.uid, run.n))

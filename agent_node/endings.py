@@ -14,6 +14,7 @@ from .evidence import (
     read_shim_record,
 )
 from .failpoints import failpoint
+from .processes import read_boot_id
 from .results import judge_end
 from .runs import Run
 from .verdicts import read_verdict
@@ -43,6 +44,11 @@ def _from_verdict(run: Run) -> Result | None:
 
 
 def _cut_short(run: Run, why: str) -> Result:
-    """Interrupted; but an attempt whose program never started costs the task nothing at all."""
-    never_started = read_shim_record(run.folder) is None
+    """Interrupted; but an attempt whose program never started costs the task nothing at all.
+
+    A missing record proves that only in the boot in which it would have been written, and only
+    where nobody heard of a start: a power cut and the program itself can empty a file.
+    """
+    same_boot = run.boot_id == read_boot_id()
+    never_started = not run.started and same_boot and read_shim_record(run.folder) is None
     return Result("requeued" if run.requeue or never_started else "interrupted", message=why)

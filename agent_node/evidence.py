@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from . import cgroups
-from .attempts import AttemptFolder, read_record
+from .attempts import AttemptFolder, EvidenceUnreadable, read_record
 from .processes import (
     Identity,
     Seen,
@@ -172,6 +172,9 @@ def is_locked(path: str) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        text = f"{path}: could not be tried: {error.strerror}; nothing is concluded"
+        raise EvidenceUnreadable(text) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -18,6 +18,7 @@ TAGS_MAX = 64
 TAG_MAX = 64
 TEXT_MAX = 4096
 NESTING_MAX = DEPTH_MAX // 2
+ATTEMPT_MAX = 900_000_000  # nine digits name a folder
 
 Check = Callable[[JsonValue, str], JsonValue]
 is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
@@ -218,6 +219,10 @@ def history(value: JsonValue, name: str) -> JsonValue:
     if type(value) is not list:
         raise _wrong(value, name, "a list")
     check_size(value, name, 16 * EXTRA_MAX)
+    for one in value:
+        number = one.get("n") if isinstance(one, dict) else None
+        if type(number) is not int or not 1 <= number <= ATTEMPT_MAX:
+            raise BadInput(f"each attempt has a number n from 1 to {ATTEMPT_MAX}", name)
     return value
 
 

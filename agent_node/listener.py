@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import socket
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 
 from .conversation import Conversation
 from .replies import Answers
@@ -68,14 +71,23 @@ class Doorway:
     def _admit(self, mask: int) -> None:
         try:
             connection, _ = self._door.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+        except OSError as error:  # gone again, or no descriptor is left: the others go on
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._drop_a_silent_one()
             return
         connection.settimeout(0)
-        if len(self._peers) >= PEERS_MAX:
-            with connection:
+        if len(self._peers) >= PEERS_MAX and not self._drop_a_silent_one():
+            with connection, suppress(OSError):
                 connection.send(error_line(None, "crowded", CROWDED))
             return
         self._peers.add(Peer(connection, self._answers, self))
+
+    def _drop_a_silent_one(self) -> bool:
+        """Somebody who connected and never said a word makes room for who does."""
+        silent = next((peer for peer in self._peers if not peer.has_spoken), None)
+        if silent is not None:
+            silent.close()
+        return silent is not None
 
     def _next_round(self, mask: int) -> None:
         os.eventfd_read(self._bell)
@@ -100,6 +112,11 @@ class Peer:
         """Send news, where it is wanted."""
         self._talk.push(event, seq, at)
         self.go_on()
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether its opening line has come."""
+        return self._talk.session is not None
 
     @property
     def wants_news(self) -> bool:
@@ -158,6 +175,8 @@ class Peer:
         data, handed, _, _ = socket.recv_fds(self._connection, CHUNK, 2, socket.MSG_CMSG_CLOEXEC)
         self._opened = True
         self._handed = tuple(handed)
+        if any(not _can_wait(one) for one in handed):
+            raise OSError(errno.EPERM, "only pipes and sockets can be handed over")
         if len(handed) == 2:  # noqa: PLR2004 - stdin and stdout
             self._in, self._out = handed
             os.set_blocking(self._in, False)
@@ -219,3 +238,9 @@ class Peer:
         """The `serve` that handed its descriptors over has ended, or says something; it may not."""
         if not self._closed:
             self._break()
+
+
+def _can_wait(descriptor: int) -> bool:
+    """Whether a selector can wait for it: a plain file is always ready, and so never is."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

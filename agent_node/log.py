@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 
 from .clock import SystemClock, iso
 
@@ -13,4 +14,5 @@ _CLOCK = SystemClock()
 def log(event: str, **fields: str | float | None) -> None:
     """`event` is a noun and what happened to it; the fields are always called the same."""
     line = {"at": iso(_CLOCK.now()), "event": event, **fields}
-    print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):  # a full disk below stderr must not end what it is about
+        print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)

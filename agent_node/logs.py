@@ -42,7 +42,7 @@ def read_piece(tasks_dir: str, uid: str, n: int, *, stream: str, offset: int, li
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise LogUnreadable(f"{uid}: the {stream} log of attempt {n} is not a plain file")
-        raw = os.pread(descriptor, min(limit, PIECE_MAX), offset)
+        raw = os.pread(descriptor, min(limit, PIECE_MAX), min(offset, found.st_size))
     finally:
         os.close(descriptor)
     kept = raw[: len(raw) - _cut_tail(raw)] or raw

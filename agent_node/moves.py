@@ -189,3 +189,4 @@ class Hello(Command["None"]):
     boot_id: str
     domains: JsonObject | None = None
     fenced: bool = False
+    incarnation: str | None = None  # whom the hub means; a fence of an earlier one is void

@@ -60,7 +60,7 @@ def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[A
     from .config import read_settings
     from .desk import NoDaemon
     from .replies import Answers
-    from .report import write_report
+    from .report import says_stopped, write_report
     from .store.sqlite import open_store
 
     clock = clock or SystemClock()
@@ -74,11 +74,11 @@ def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[A
             queue_max=settings.queue_max,
         )
         try:
-            store.apply(Wake())
+            woken = store.apply(Wake())
             host = NoDaemon(home)
             answers = Answers(store, home=home, settings=settings, clock=clock, host=host)
             yield answers
-            if host.wrote:
+            if host.wrote or woken.readied or not says_stopped(home):
                 write_report(home, answers.desk.report())
         finally:
             store.close()

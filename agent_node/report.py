@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
+from .attempts import EvidenceUnreadable, read_untrusted
 from .clock import Clock
+from .errors import BadInput
 from .failpoints import failpoint
 from .home import Home
 from .log import log
-from .strict import JsonObject
+from .strict import JsonObject, decode_object
 
 SPACING_S = 1.0  # changes in between are gathered into one write
 EVERY_S = 30.0
+_REPORT_MAX = 8 * 1024 * 1024
 STRAY = ".fleet-status.json."
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -52,6 +56,15 @@ def _write_all(descriptor: int, content: bytes) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def says_stopped(home: Home) -> bool:
+    """Whether the report tells that no dispatcher runs; a killed daemon leaves another one."""
+    try:
+        raw = read_untrusted(str(home.status), _REPORT_MAX)
+        return raw is not None and decode_object(raw).get("dispatcher") == "stopped"
+    except (BadInput, EvidenceUnreadable):
+        return False
 
 
 def sweep_strays(home: Home) -> int:
@@ -120,5 +133,6 @@ class Reporter:
             log("report_unwritten", because=error.strerror)
         self.trouble = error.strerror or str(error)
         if self._says_idle:
-            self._home.status.unlink(missing_ok=True)
-            self._says_idle = False
+            with suppress(OSError):
+                self._home.status.unlink(missing_ok=True)
+                self._says_idle = False

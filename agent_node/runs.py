@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Run:
     folder: AttemptFolder
     shim: Identity | None = None
     pidfd: int | None = None
-    cgroup: str | None = None
+    started: bool = False  # its shim, or the database, said that the program runs
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards
     beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
@@ -32,9 +33,8 @@ class Run:
     def ask_to_stop(self) -> None:
         """TERM to the shim, which ends the whole tree; said again when it reports later."""
         if self.pidfd is not None:
-            import signal
-
             send_signal(self.pidfd, signal.SIGTERM)
+            send_signal(self.pidfd, signal.SIGCONT)  # its program may have stopped it
 
     def let_go(self) -> None:
         """Close what this process holds of it."""

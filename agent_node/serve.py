@@ -65,9 +65,10 @@ def _hand_over(daemon: socket.socket, opening: bytes, stdin: int, stdout: int) -
             said = daemon.recv(len(WELL_ENDED))
     except ConnectionError:
         said = b""
-    finally:
-        for descriptor, blocking in before:
-            os.set_blocking(descriptor, blocking)
+    # Only now that the daemon has let go: it must never meet a descriptor that blocks. Whoever
+    # interrupts this process leaves them as they are.
+    for descriptor, blocking in before:
+        os.set_blocking(descriptor, blocking)
     if said == WELL_ENDED:
         return DONE
     if not said:

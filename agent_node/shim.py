@@ -10,6 +10,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from .watching import Ending, Watch, boot_seconds
 _PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program is born with
 # Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
 _BACK_TO_DEFAULT = [number for number in signal.valid_signals() if number not in (9, 19, 32, 33)]
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.ENOMEM)
 _VERDICT_PATIENCE_S = 600.0
 _VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
 
@@ -143,7 +145,8 @@ def _beat(folder: int) -> None:
         os.utime(beat)
         os.close(beat)
     except OSError as error:
-        os.write(2, f"agent-node shim {os.getpid()}: no heartbeat: {error}\n".encode())
+        with suppress(OSError):
+            os.write(2, f"agent-node shim {os.getpid()}: no heartbeat: {error}\n".encode())
 
 
 def _verdict(
@@ -177,8 +180,8 @@ def _deliver(folder: int, verdict: bytes) -> None:
         try:
             failpoint("shim.before_verdict")
             _replace(folder, VERDICT_JSON, verdict)
-        except OSError:
-            if time.monotonic() >= give_up:
+        except OSError as error:
+            if error.errno not in _PASSING or time.monotonic() >= give_up:
                 raise
             _beat(folder)
             select.poll().poll(pause * 1000)

@@ -32,6 +32,7 @@ def build_report(
     `dispatching_since`: a node was not idle before its dispatcher ran; None leaves that open.
     """
     running = _running(facts)
+    takes_work = dispatching and facts.state == "active"
     idle = dispatching and is_empty(facts, doubts) and facts.state == "active"
     since = _idle_since(facts, doubts, now)
     agents = facts.agents or _unclaimed(settings)
@@ -48,7 +49,7 @@ def build_report(
         "pending_count": facts.counts.get(State.READY, 0),
         "running_count": running,
         "slots": sum(agent.slots for agent in agents),
-        "free_slots": sum(map(_free_slots, agents)),
+        "free_slots": sum(map(_free_slots, agents)) if takes_work else 0,
         "state": _state(facts, running),
         "reason": facts.reason,
         "counts": {state: count for state, count in sorted(facts.counts.items()) if count},

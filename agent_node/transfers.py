@@ -15,7 +15,7 @@ from .moves import Transferred
 from .orders import merged
 from .ownership import evidence_of, living
 from .queries import Facts
-from .requests import REASON_MAX, Fields, Request
+from .requests import Fields, Request
 from .strict import JsonObject
 from .task import task_from
 from .wire import OLDEST_WIRE, WIRE, reowned_out, transferred_out
@@ -48,6 +48,7 @@ def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
         boot_id=desk.clock.boot_id(),
         domains=asked.mapping("domains") if asked.has("domains") else None,
         fenced=asked.flag("fenced"),
+        incarnation=asked.maybe_text("incarnation"),
     )
     session.term, session.hub = hello.term, hello.hub
     desk.apply(request, hello)
@@ -211,5 +212,5 @@ def _incarnations(request: Request, name: str) -> tuple[moves.Fenced, ...]:
         return ()
     entries = request.fields.objects(name, FENCED_MAX)
     return tuple(
-        moves.Fenced(entry.node("node"), entry.text("incarnation", REASON_MAX)) for entry in entries
+        moves.Fenced(entry.node("node"), entry.ulid("incarnation")) for entry in entries
     )

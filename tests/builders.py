@@ -62,7 +62,7 @@ def uid(number: int = 1) -> str:
 
 def xfer(number: int = 1) -> str:
     """A transfer id; a higher number is a later transfer, as with real ones."""
-    return f"01XFER{number:020d}"
+    return f"00XFER{number:020d}"
 
 
 def a_task(number: int = 1, **fields: Any) -> Task:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..queries import Candidates, Chosen, Wanting
 from ..strict import JsonObject
 from ..task import State, Task
-from .rows import WITHOUT_BODY, task_of
+from .rows import WITHOUT_BODY, task_of, with_history
 from .transaction import Transaction
 
 _SHAPE = "pinned, priority, coalesce(domain, ''), skills, need_set, hops, stolen_from IS NOT NULL"
@@ -119,6 +119,6 @@ def _page(
     values = [value for shape in allowed for value in shape]
     sql = _PAGE.format(shapes=marks, beyond=beyond, way=way)
     rows = tx.db.execute(sql, (*values, *place, query.limit + 1)).fetchall()
-    tasks = tuple(task_of(row[:-1]) for row in rows[: query.limit])
+    tasks = tuple(with_history(tx, task_of(row[:-1])) for row in rows[: query.limit])
     last = rows[query.limit - 1] if len(rows) > query.limit else None
     return tasks, None if last is None else int(last[-1]) * _URGENCY + int(last[0])

@@ -35,7 +35,11 @@ LOG_LENGTH = 1200 * (4096 + 24)
 def open_database(path: Path, *, journal: str) -> sqlite3.Connection:
     """A checked connection with the tables of this version; the caller holds the home's lock."""
     fresh = not path.exists()
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        text = f"{path}: cannot be opened as a plain file: {error.strerror}"
+        raise StoreUnusable(text) from error
     with translated(path):
         db = sqlite3.connect(path, isolation_level=None, cached_statements=256)
         try:
@@ -106,12 +110,14 @@ def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
 
 
 def _back_up(db: sqlite3.Connection, path: Path, version: int) -> None:
-    """A whole copy before the first step that changes it, named by its version; never replaced."""
+    """A whole copy before the first step that changes it; an earlier one is never replaced."""
     folder = path.parent / "backups"
     folder.mkdir(mode=0o700, exist_ok=True)
     target = folder / f"queue-v{version}.db"
-    if target.exists():
-        return
+    for number in range(2, 1000):
+        if not target.exists():
+            break
+        target = folder / f"queue-v{version}-{number}.db"
     unfinished = folder / f".queue-v{version}.db.{os.getpid()}"
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
     copy = sqlite3.connect(unfinished)
@@ -122,6 +128,11 @@ def _back_up(db: sqlite3.Connection, path: Path, version: int) -> None:
     with open(unfinished, "rb") as file:
         os.fsync(file.fileno())
     unfinished.rename(target)
+    names = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(names)
+    finally:
+        os.close(names)
 
 
 def _check_schema(db: sqlite3.Connection, path: Path) -> None:

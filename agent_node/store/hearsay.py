@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..attempts import EvidenceUnreadable, read_untrusted
 from ..errors import BadInput, StoreCorrupt
 from ..moves import Fenced
 from ..strict import decode_object
@@ -59,12 +60,9 @@ def write_file(db: sqlite3.Connection, home: Path) -> None:
 def read_file(tx: Transaction, home: Path) -> None:
     """Take back into the database what the file knows and an older copy of it does not."""
     try:
-        raw = (home / FILE).read_bytes()
-    except FileNotFoundError:
-        return
-    try:
-        said = decode_object(raw, _LIMIT).get("incarnations")
-    except BadInput as error:
+        raw = read_untrusted(str(home / FILE), _LIMIT)
+        said = None if raw is None else decode_object(raw, _LIMIT).get("incarnations")
+    except (BadInput, EvidenceUnreadable) as error:
         text = f"{home / FILE} is damaged: {error}; remove it to start without it"
         raise StoreCorrupt(text) from error
     if isinstance(said, dict):

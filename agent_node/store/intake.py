@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 from ..commands import Add, Added, Because
 from ..spec import content_of, spec_of
 from ..strict import JsonObject

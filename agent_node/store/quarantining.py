@@ -61,6 +61,7 @@ def release(tx: Transaction, command: Release) -> None:
 
 def hello(tx: Transaction, command: Hello) -> None:
     """Remember the hub and its term; a fenced node is quarantined by the same word."""
+    check_sender(tx, incarnation=command.incarnation, term=None)
     node = tx.node
     if command.term < node.term:
         text = f"{node.name} has seen term {node.term} of hub {node.hub}; this is {command.term}"

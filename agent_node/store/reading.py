@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from typing import Literal
 
 from ..queries import (
@@ -24,9 +25,9 @@ from ..queries import (
     ShowTask,
 )
 from ..strict import JsonObject, JsonValue
-from ..task import State
+from ..task import State, Task
 from .keeping import kept_task
-from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of
+from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
 from .transaction import Transaction
 from .waking import next_at, next_lease
 
@@ -124,8 +125,31 @@ def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
         f"SELECT {WITHOUT_BODY} FROM task WHERE {' AND '.join(where)} ORDER BY seq LIMIT ?",
         (*values, *rest, query.limit + 1),
     ).fetchall()
-    tasks = tuple(task_of(row) for row in rows[: query.limit])
-    return Listed(tasks, tasks[-1].seq if len(rows) > query.limit else None)
+    tasks = tuple(with_history(tx, task_of(row)) for row in rows[: query.limit])
+    if len(rows) > query.limit:
+        return Listed(tasks, tasks[-1].seq)
+    return Listed((*tasks, *_moved(tx, query, query.limit - len(tasks))), None)
+
+
+_KEPT = """
+SELECT uid FROM tombstone m
+ WHERE spec IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
+   AND (:match IS NULL OR uid GLOB :match || '*' OR uid GLOB '*' || :match) ORDER BY uid LIMIT :room
+"""
+
+
+def _moved(tx: Transaction, query: ListTasks, room: int) -> tuple[Task, ...]:
+    """Tasks that left, from the copies that were kept: where they are asked for, or looked for."""
+    wanted = State.MOVED in query.states or (query.match is not None and not query.states)
+    if not wanted or room <= 0:
+        return ()
+    uids = tx.db.execute(_KEPT, {"match": query.match, "room": room}).fetchall()
+    return tuple(replace(_kept(tx, uid), body="") for (uid,) in uids)
+
+
+def _kept(tx: Transaction, uid: str) -> Task:
+    (epoch,) = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (uid,)).fetchone()
+    return replace(kept_task(tx, uid), state=State.MOVED, epoch=epoch)
 
 
 # An attempt names its own events: one when it was claimed, one when it started, and up to two in
@@ -150,10 +174,7 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     elif tx.db.execute(
         "SELECT 1 FROM tombstone WHERE uid = ? AND spec IS NOT NULL", (uid,)
     ).fetchone():
-        from dataclasses import replace
-
-        (epoch,) = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (uid,)).fetchone()
-        task = replace(kept_task(tx, uid), state=State.MOVED, epoch=epoch)
+        task = _kept(tx, uid)
     else:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))

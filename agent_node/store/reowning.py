@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..commands import Because
-from ..errors import Refused
+from ..errors import BrokenRule, Refused
 from ..moves import REOWN_STEP, Bar, Fenced, Reown, Reowned, Target
 from ..spec import spec_of
 from ..task import State
@@ -239,19 +239,19 @@ def _make_ready(
         tx.db.execute(INSERT_TRAVELLED, values)
         keep_attempts(tx, task)
         _close_move(tx, target.uid)
-    else:
-        if row[0] == State.HELD and row[3]:
-            tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
-        assert row[0] == State.READY or may_change(State.READY, State(row[0]))
+    elif row[0] == State.HELD and row[3]:
+        tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
     # Attempts that were numbered elsewhere, or by a newer copy of this database, are unknown here:
     # every re-own begins a thousand of its own, so that no number is ever used twice in the fleet.
     begun = max(*on_disk, 0, min(target.epoch // REOWN_STEP, 900_000) * 1000)
-    tx.db.execute(
+    done = tx.db.execute(
         "UPDATE task SET state = 'READY', epoch = ?, quarantined = 0, xfer = NULL, agent = NULL,"
         " shared = 1, stopping = NULL, ready_at = ?, attempt = max(attempt, ?)"
-        " WHERE uid = ?",
+        f" WHERE uid = ? AND (state = 'READY' OR {may_change(State.READY)})",
         (target.epoch, tx.stamp, begun, target.uid),
     )
+    if done.rowcount != 1:
+        raise BrokenRule(f"{target.uid} cannot become READY from {row[0] if row else 'MOVED'}")
     tx.moves(row[0] if row else None, State.READY)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
-from ..task import UNDERWAY, State, Task, built_task
+from ..task import UNDERWAY, State, Task, built_task, to_wire
 from .transaction import Transaction, to_json, words_to_json
 
 _PLAIN = (
@@ -80,6 +80,10 @@ def _insert(columns: Iterable[str]) -> str:
 
 INSERT_NEW = _insert(_NEW)
 INSERT_TRAVELLED = _insert((*_NEW, *_TRAVELLED))
+# The same for a copy that another node offers: the node must be active in this very statement.
+INSERT_OFFERED = INSERT_TRAVELLED.replace("VALUES (", "SELECT ").removesuffix(")") + (
+    " FROM node WHERE node.state = 'active'"
+)
 
 
 def new_row(
@@ -166,7 +170,13 @@ def keep_attempts(tx: Transaction, task: Task) -> None:
         tx.db.execute(_KEEP_ATTEMPT, values)
 
 
+def with_history(tx: Transaction, task: Task) -> Task:
+    """The same task with its attempts."""
+    attempts = attempts_of(tx.db, task.uid)
+    return built_task({**to_wire(task), "attempts": attempts}) if attempts else task
+
+
 def find_task(tx: Transaction, uid: str) -> Task | None:
-    """The whole task as it stands here, without its attempts; None when no row is here."""
+    """The whole task as it stands here, with its attempts; None when no row is here."""
     row = tx.db.execute(f"SELECT {WHOLE} FROM task WHERE uid = ?", (uid,)).fetchone()
-    return None if row is None else task_of(row)
+    return None if row is None else with_history(tx, task_of(row))

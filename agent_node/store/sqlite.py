@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,9 +11,10 @@ from random import Random, SystemRandom
 from typing import Any, TypeVar, cast
 
 from .. import commands
+from ..attempts import list_attempts
 from ..clock import Clock, iso
 from ..commands import Command
-from ..errors import DiskBroken
+from ..errors import BadSettings, DiskBroken
 from ..failpoints import failpoint
 from ..queries import Query
 from ..task import UNDERWAY, State
@@ -227,6 +229,7 @@ def open_store(
         if check:
             check_whole(db, path)
         _first_row(db, name=name, clock=clock, rng=chance, machine=here)
+        _check_name(db, name)
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks")
         store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
         store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
@@ -251,15 +254,26 @@ def _first_row(
         )
 
 
+def _check_name(db: sqlite3.Connection, name: str) -> None:
+    """A node keeps its name: tasks, transfers and the hub know it by that."""
+    (known,) = db.execute("SELECT name FROM node").fetchone()
+    if known != name:
+        raise BadSettings(
+            f"node.toml names this node {name}, its queue belongs to {known}; put the name back,"
+            " or make a new home for a new node"
+        )
+
+
 def _unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:
     """Attempts that lie on the disk and that the database never heard of: it is an older copy."""
-    unknown: list[str] = []
     if not tasks.is_dir():
-        return unknown
-    for folder in sorted(tasks.iterdir()):
-        known = {
-            str(n) for (n,) in db.execute("SELECT n FROM attempt WHERE uid = ?", (folder.name,))
-        }
-        on_disk = {one.name for one in folder.iterdir()} if folder.is_dir() else {""}
-        unknown += [f"{folder.name}/{n}" for n in sorted(on_disk - known)]
-    return unknown
+        return []
+    on_disk = list(list_attempts(str(tasks)))
+    known: set[tuple[str, int]] = set()
+    for start in range(0, len(on_disk), 1000):
+        uids = json.dumps(sorted({uid for uid, _ in on_disk[start : start + 1000]}))
+        known.update(db.execute(_KNOWN_ATTEMPTS, (uids,)).fetchall())
+    return [f"{uid}/{n}" for uid, n in on_disk if (uid, n) not in known]
+
+
+_KNOWN_ATTEMPTS = "SELECT a.uid, a.n FROM json_each(?) w JOIN attempt a ON a.uid = w.value"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..commands import Because
+from ..errors import BrokenRule
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
 from ..task import State, Task, built_task, to_wire
-from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .rows import INSERT_OFFERED, keep_attempts, travelled_row
 from .transaction import (
     Transaction,
     check_not_quarantined,
@@ -52,7 +53,8 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     _replace_older_copy(tx, offer)
     task = _arrived(tx, command, offer.task)
     row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer)
-    tx.db.execute(INSERT_TRAVELLED, row)
+    if tx.db.execute(INSERT_OFFERED, row).rowcount != 1:
+        raise BrokenRule(f"{tx.node.name} is {tx.node.state} and would have held {task.uid}")
     keep_attempts(tx, task)
     tx.moves(None, State.HELD)
     write_record(tx, _record(command, offer, "held"))

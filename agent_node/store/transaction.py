@@ -75,7 +75,13 @@ class Transaction:
     """Lives from BEGIN IMMEDIATE to COMMIT; `moved` is added to the store's counts after it."""
 
     def __init__(
-        self, db: sqlite3.Connection, *, clock: Clock, rng: Random, live: Live, counts: dict[str, int]
+        self,
+        db: sqlite3.Connection,
+        *,
+        clock: Clock,
+        rng: Random,
+        live: Live,
+        counts: dict[str, int],
     ) -> None:
         self.db = db
         self.clock = clock
@@ -142,7 +148,7 @@ class Transaction:
 
     @property
     def events_due(self) -> int:
-        """How many events this command has still to write: the last of them is `LAST_EVENT` + it."""
+        """How many events this command has still to write, counted from `LAST_EVENT`."""
         return len(self._rows.get(_EVENT, ()))
 
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from ..clock import iso
 from ..commands import Forget, Wake, Woken
 from ..task import State
+from ..ulid import new_ulid
 from .settling import end_leases
 from .transaction import Transaction, may_change
 
@@ -40,9 +41,11 @@ def next_at(tx: Transaction) -> str | None:
 
 
 def next_lease(tx: Transaction) -> float | None:
-    """When the next lease ends, in seconds since boot; None when nothing is in escrow."""
+    """When the next lease ends, in seconds since boot; 0 for one of an earlier boot, None: none."""
     (until,) = tx.db.execute(
-        "SELECT min(lease_until) FROM transfer WHERE outcome = 'escrowed'"
+        "SELECT min(CASE lease_boot WHEN ? THEN lease_until ELSE 0 END)"
+        " FROM transfer WHERE outcome = 'escrowed'",
+        (tx.clock.boot_id(),),
     ).fetchone()
     return None if until is None else float(until)
 
@@ -50,6 +53,8 @@ def next_lease(tx: Transaction) -> float | None:
 def forget(tx: Transaction, command: Forget) -> int:
     """Let go of transfers, tombstones and ended tasks that nobody can ask about any more."""
     before: dict[str, str | int] = {
+        # A transfer whose id lies in the future is kept: the floor must not rise above today.
+        "now": new_ulid(int(tx.now.timestamp() * 1000), bytes(10)),
         "before": iso(tx.now - timedelta(days=command.days)),
         "limit": command.limit,
     }
@@ -73,7 +78,7 @@ def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
 # later with a transfer this old is answered `too_old`, because the floor rises with it.
 _OLD_TRANSFERS = """
 SELECT x.xfer, x.uid, x.side, x.outcome FROM transfer x
- WHERE x.at < :before AND (
+ WHERE x.at < :before AND x.xfer < :now AND (
    (x.side = 'giver' AND x.settled_at < :before AND (x.outcome <> 'committed' OR EXISTS (
       SELECT 1 FROM tombstone t WHERE t.uid = x.uid AND (t.xfer <> x.xfer
            OR (t.ended IS NOT NULL AND t.settled_at < :before)))))

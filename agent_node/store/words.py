@@ -52,6 +52,9 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
         text = f"{command.uid} is {state}; only waiting tasks change"
         return _refused(command.uid, "not_waiting", text)
     values = _columns(command)
+    if "not_before" in values and state not in (State.PENDING, State.READY):
+        text = f"{command.uid} is {state}; not_before only means something before it is READY"
+        return _refused(command.uid, "not_waiting", text)
     current = find_task(tx, command.uid)
     if all(getattr(current, name) == value for name, value in values.items()):
         return Changed(command.uid, "changed", current)
@@ -214,7 +217,7 @@ def set_node(tx: Transaction, command: SetNode) -> None:
     if command.agent is not None:
         if not _set_agent_state(tx, command, command.agent):
             return
-    elif (tx.node.state, tx.node.reason) == (command.to, command.reason):
+    elif _is_so_already(tx, command):
         return
     else:
         tx.set_node(state=command.to, reason=command.reason, state_by=command.sender.by,
@@ -222,6 +225,12 @@ def set_node(tx: Transaction, command: SetNode) -> None:
     tx.event("state_changed", state=command.to, by=command.sender.by,
              because=command.reason or None,
              data={"agent": command.agent} if command.agent else None)  # fmt: skip
+
+
+def _is_so_already(tx: Transaction, command: SetNode) -> bool:
+    """A drain with a deadline is always a new one: its time counts from now."""
+    same = (tx.node.state, tx.node.reason) == (command.to, command.reason)
+    return same and command.deadline_s is None and tx.node.drain_until is None
 
 
 def _set_agent_state(tx: Transaction, command: SetNode, agent: str) -> bool:
