@@ -33,6 +33,7 @@ zipapp: $(READY) ## dist/agent-node.pyz: the node as one file
 	@mkdir -p dist
 	$(PY) -c "from pathlib import Path; from agent_node.packing import build_zipapp; \
 	  print(build_zipapp(Path('dist/agent-node.pyz')), 'dist/agent-node.pyz')"
+	@ln -sf agent-node.pyz dist/agent-node
 
 docs: $(READY)   ## rewrites the generated parts of docs/map.md and docs/errors.md
 	$(PY) -m tools.document

@@ -102,6 +102,12 @@ class AttemptFolder:
         finally:
             os.close(descriptor)
 
+    def share(self) -> None:
+        """Let a shim of another user work here; only by a descriptor does it get past the home."""
+        for name in os.listdir(self.path):
+            os.chmod(self.file(name), 0o644)
+        os.chmod(self.path, 0o777)  # noqa: S103 - nobody else can enter the home above it
+
     def take_shim_lock(self) -> int:
         """The locked descriptor that goes to the shim; as long as a copy is open, it may live."""
         descriptor = os.open(self.shim_lock, NEW_FILE, 0o600)

@@ -11,13 +11,14 @@ from datetime import timedelta
 
 from . import __version__
 from .adoption import adopt_all
+from .capabilities import capabilities
 from .clock import Clock, iso, parse_iso
-from .commands import AgentRow, Forget, Raise, SetAgents, Wake
+from .commands import AgentRow, SetAgents, Wake
 from .config import NodeSettings
 from .desk import Session, free_bytes
 from .dispatch import Dispatcher
 from .errors import DiskTrouble
-from .home import Home
+from .home import Home, identity_of
 from .leaving import Leaving, what_is_left
 from .listener import Doorway
 from .log import log
@@ -32,11 +33,10 @@ from .status import build_report
 from .store.sqlite import SqliteStore
 from .strict import JsonObject
 from .timers import Timers
+from .upkeep import Upkeep
 from .zygote_link import Zygote
 
 REST_S = 30.0  # the longest the loop waits: the report is due by then
-STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
-FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
 
 
 class Daemon:
@@ -57,14 +57,16 @@ class Daemon:
         self._selector = selectors.DefaultSelector()
         self._timers = Timers(clock)
         self._starters = Starters(zygotes, self._selector, self._timers.later)
-        self._dirty, self._starts_timer, self._raise_timer = True, False, False
+        self._dirty = True
         self._due = Due(None, None)
         self._drains, self._disk_timer = 0, False
         self._leaving = Leaving(settings.stop_grace_s)
+        self._mine: tuple[object, ...] = ()
         self.dispatcher = Dispatcher(
             store, home=home, settings=settings, clock=clock, selector=self._selector,
             starters=self._starters, later=self._timers.later,
         )  # fmt: skip
+        self._upkeep = Upkeep(store, self.dispatcher, self._timers)
         self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
         self._reporter = Reporter(home, clock, self._report)
         self.dispatcher.before_start = self._reporter.changed
@@ -108,6 +110,7 @@ class Daemon:
     def serve(self, door: socket.socket) -> int:
         """Until it is told to go, or until nothing is left to do."""
         self._doorway = Doorway(door, self._answers, self._selector)
+        self._mine = _files_of(self._home)
         self._set_up()
         try:
             while (code := self._turn()) is None:
@@ -129,7 +132,9 @@ class Daemon:
         stop = self._asked_to_stop
         heard = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: self._child_ended}
         Signals(self._selector, heard)
-        rows = [AgentRow(one.name, one.slots, (*one.skills,)) for one in self._settings.agents]
+        common = capabilities(self._settings.extras_path)
+        agents = self._settings.agents
+        rows = [AgentRow(one.name, one.slots, (*one.skills, *common)) for one in agents]
         self.store.apply(SetAgents(tuple(rows)))
         self.store.live.dispatching = True
         if self.store.live.idle_since is not None:  # a node was not idle before this moment
@@ -141,7 +146,7 @@ class Daemon:
         if facts.drain_until and facts.drain_then == "requeue" and facts.state == "draining":
             left = (parse_iso(facts.drain_until) - self._clock.now()).total_seconds()
             self.drain(max(left, 0.0), "requeue", None)
-        self._timers.later(FORGET_EVERY_S, self._forget)
+        self._upkeep.begin()
         self._reporter.write_now()
         log("node_started", node=facts.name, adopted=adopted, because=facts.state)
 
@@ -153,6 +158,7 @@ class Daemon:
             if self._dirty or self.dispatcher.news:
                 self._look_around()
             if self._reporter.wait_s() <= 0:
+                self._check_home()
                 self.dispatcher.record_beats()
                 self._reporter.turn()
         except DiskTrouble as error:
@@ -162,6 +168,12 @@ class Daemon:
             self._home.status.unlink(missing_ok=True)  # no report is not an idle node
             os._exit(1)  # closing would sync once more, and a second fsync may lie
         return self._end()
+
+    def _check_home(self) -> None:
+        """Whoever takes our files away has to see us go, not work on beside a second daemon."""
+        if self._mine != _files_of(self._home):
+            log("home_changed", because="lock, socket or database are no longer the ones opened")
+            os._exit(1)  # shims and their verdicts are for whoever works on this home now
 
     def _look_around(self) -> None:
         """Start what can start, then tell whoever wants to know. In this order: the report that
@@ -174,36 +186,9 @@ class Daemon:
             for run in self.dispatcher.runs:
                 self.dispatcher.stop(run, "quarantined")
         self._due = self.store.read(NextDue())
-        self._after_changes()
+        self._upkeep.after_changes()
         self._reporter.changed()
         self._publish()
-
-    def _after_changes(self) -> None:
-        if self.dispatcher.owes_starts and not self._starts_timer:
-            self._starts_timer = True
-            self._timers.later(STARTS_WAIT_S, self._flush_starts)
-        if self.store.unraised and not self._raise_timer:
-            self._raise_timer = True
-            self._timers.later(1.0, self._raise_generation)
-
-    def _flush_starts(self) -> None:
-        self._starts_timer = False
-        self.dispatcher.flush_started()
-
-    def _raise_generation(self) -> None:
-        self._raise_timer = False
-        if self.store.unraised:
-            self.store.apply(Raise())
-
-    def _forget(self) -> None:
-        """A little at a time, so that nothing waits for it."""
-        self._timers.later(FORGET_EVERY_S, self._forget)
-        if self.store.apply(Forget()) >= FORGET_AT_ONCE:
-            self._timers.later(1.0, self._forget_more)
-
-    def _forget_more(self) -> None:
-        if self.store.apply(Forget()) >= FORGET_AT_ONCE:
-            self._timers.later(1.0, self._forget_more)
 
     def _wake_due(self) -> None:
         if self._until_due_s() > 0:
@@ -296,3 +281,7 @@ class Daemon:
         said, self._was = news_between(self._was, report)
         for event in (*news, *said):
             self._doorway.publish(event, facts.event_seq, at)
+
+
+def _files_of(home: Home) -> tuple[object, ...]:
+    return tuple(identity_of(path) for path in (home.lock, home.socket, home.database))

@@ -6,7 +6,6 @@ import os
 import selectors
 from collections.abc import Callable
 
-from . import cgroups
 from .attempts import create_folder
 from .clock import Clock
 from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
@@ -18,18 +17,18 @@ from .evidence import Alive, Leftovers
 from .executors import executor_of
 from .failpoints import failpoint
 from .home import Home
-from .killing import kill_leftovers, kill_strays
 from .log import log
 from .processes import Identity, open_pidfd
 from .runs import Run, Runs
 from .starters import Starters
 from .store.sqlite import SqliteStore
+from .strays import end_leftovers, end_strays
 from .zygote_link import Spawned
 
 _LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
 _DISK_AGAIN_S = 5.0  # while a full disk keeps work waiting
+_BACKSTOP_S = 45.0  # beyond every grace that the shim itself has
 _LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
-_STRAY_ROUNDS = 20
 
 
 class Dispatcher:
@@ -108,6 +107,7 @@ class Dispatcher:
             self._could_not_begin(task.uid, n, agent.name, error)
             return
         run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
+        run.max_s = task.max_s if task.max_s is not None else agent.max_s
         self.runs.add(run)
         try:
             job = executor_of(agent).prepare(
@@ -166,6 +166,8 @@ class Dispatcher:
         self.watch(run, spawned.shim, spawned.pidfd)
         if spawned.started_at is not None:
             run.started = True
+            if run.max_s is not None:
+                self._kill_after(run, run.max_s + 2 * self._settings.grace_s + _BACKSTOP_S)
             self._started.append(Started(run.uid, run.n, *spawned.shim))
             self.news.append("task_started")
 
@@ -181,6 +183,16 @@ class Dispatcher:
         if run.stop_why is None:
             run.stop_why, run.requeue = why, requeue
             run.ask_to_stop()
+            self._kill_after(run, 2 * self._settings.grace_s + _BACKSTOP_S)
+
+    def _kill_after(self, run: Run, seconds: float) -> None:
+        """A shim that its own program keeps from working must not keep the slot for ever."""
+        self._later(seconds, lambda: self._kill_if_there(run))
+
+    def _kill_if_there(self, run: Run) -> None:
+        if self.runs.find(run.uid, run.n) is run:
+            log("shim_killed", task=run.uid, attempt=run.n, because="it did not end the attempt")
+            run.kill_shim()
 
     # --- record -------------------------------------------------------------------------------
 
@@ -200,15 +212,9 @@ class Dispatcher:
             self._selector.unregister(run.pidfd)
             run.let_go()
         if not os.path.exists(run.folder.verdict):
-            self._end_strays()
+            shims = (run.shim.pid for run in self.runs if run.shim)
+            end_strays([*self._starters.pids, *shims])
         self._close(run)
-
-    def _end_strays(self) -> None:
-        """A shim died before its work was done: what it left behind was handed to this process."""
-        kept = [*self._starters.pids, *(run.shim.pid for run in self.runs if run.shim)]
-        for _ in range(_STRAY_ROUNDS):
-            if not kill_strays(kept):
-                break
 
     def _close(self, run: Run) -> None:
         """Record how it ended; what is not over, or cannot be read, is looked at again."""
@@ -233,9 +239,7 @@ class Dispatcher:
                 self._later(_LOOK_EVERY_S, lambda: self.look(run))
             return
         log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
-        if evidence.cgroup is not None:
-            cgroups.kill_all(evidence.cgroup)
-        kill_leftovers(evidence.processes)
+        end_leftovers(evidence)
         self._look_again(run)
 
     def _look_again(self, run: Run) -> None:
@@ -290,14 +294,7 @@ class Dispatcher:
 
     def record_beats(self) -> None:
         """Take over the heartbeats that shims leave for programs that send none."""
-        beats: list[Command[object]] = []
-        for run in self.runs:
-            try:
-                beat_at = os.lstat(run.folder.heartbeat).st_mtime
-            except OSError:
-                continue  # there was none yet, or its program made it unreadable
-            if beat_at > run.beat_at:
-                run.beat_at = beat_at
-                beats.append(Beat(run.uid, run.n))
+        beating = [run for run in self.runs if run.has_beaten()]
+        beats: list[Command[object]] = [Beat(run.uid, run.n) for run in beating]
         if beats:
             self.store.together(beats)

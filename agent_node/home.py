@@ -226,6 +226,15 @@ class HomeLock:
         self.release()
 
 
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file stands here; None when there is none."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _is_still(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))

@@ -31,7 +31,11 @@ BEAT_S = 30.0
 
 
 class Job(NamedTuple):
-    """One attempt, with no choice left to the shim; `max_s` None means that no deadline was set."""
+    """One attempt, with no choice left to the shim.
+
+    `max_s` None: no deadline was set. `cwd` empty: the attempt's own folder, which another user
+    can only reach by the descriptor that comes along.
+    """
 
     uid: str
     n: int
@@ -44,6 +48,7 @@ class Job(NamedTuple):
     grace_s: float = GRACE_S
     output_cap: int = OUTPUT_CAP
     beat_s: float = BEAT_S
+    shared: bool = False  # the shim runs as another user, whose files the node has to read
 
 
 def encode_job(job: Job) -> bytes:

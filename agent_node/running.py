@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from . import cgroups
 from .clock import SystemClock
 from .config import read_settings
 from .daemon import Daemon
 from .errors import NodeError, Starting
-from .home import Home, HomeLock, check_home, holder_of, listen
+from .home import Home, HomeLock, check_home, holder_of, identity_of, listen
 from .opening import daemon_or_lock
 from .store.sqlite import open_store
 from .zygote_link import Zygote
@@ -41,8 +41,15 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         stack.callback(store.close)
         daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
         door = listen(home, lock)
-        stack.callback(home.socket.unlink, missing_ok=True)
+        stack.callback(_take_down, home, identity_of(home.socket))
         return daemon.serve(door)
+
+
+def _take_down(home: Home, mine: tuple[int, int] | None) -> None:
+    """Our own socket goes; one that somebody else put in its place stays."""
+    if mine is not None and identity_of(home.socket) == mine:
+        with suppress(OSError):
+            home.socket.unlink()
 
 
 def _cgroup_base() -> str | None:

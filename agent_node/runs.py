@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .attempts import AttemptFolder
+from .log import log
 from .processes import Identity, send_signal
 
 
@@ -25,6 +26,7 @@ class Run:
     shim: Identity | None = None
     pidfd: int | None = None
     started: bool = False  # its shim, or the database, said that the program runs
+    max_s: float | None = None  # its deadline; the shim keeps it
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards
     beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
@@ -33,8 +35,23 @@ class Run:
     def ask_to_stop(self) -> None:
         """TERM to the shim, which ends the whole tree; said again when it reports later."""
         if self.pidfd is not None:
-            send_signal(self.pidfd, signal.SIGTERM)
+            if not send_signal(self.pidfd, signal.SIGTERM):
+                log("stop_refused", task=self.uid, attempt=self.n, because="its shim is not ours")
             send_signal(self.pidfd, signal.SIGCONT)  # its program may have stopped it
+
+    def has_beaten(self) -> bool:
+        """Whether its heartbeat file was touched since this was last asked."""
+        try:
+            beat_at = os.lstat(self.folder.heartbeat).st_mtime
+        except OSError:
+            return False  # there was none yet, or its program made it unreadable
+        was, self.beat_at = self.beat_at, max(beat_at, self.beat_at)
+        return beat_at > was
+
+    def kill_shim(self) -> None:
+        """The last resort for a shim that does not end what it should: evidence does the rest."""
+        if self.pidfd is not None:
+            send_signal(self.pidfd, signal.SIGKILL)
 
     def let_go(self) -> None:
         """Close what this process holds of it."""

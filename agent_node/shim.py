@@ -38,6 +38,8 @@ _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.ENOMEM)
 _VERDICT_PATIENCE_S = 600.0
 _VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
 
+_file_mode = 0o600
+
 
 class Kit(NamedTuple):
     """What a waiting shim has made ready, so that none of it costs time once work comes."""
@@ -60,6 +62,8 @@ def make_kit(me: Identity, cgroup: str | None) -> Kit:
 def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]) -> None:
     """Run this attempt from its start to its verdict; `tell` hears when it started, or None."""
     _listen_for_signals(kit)
+    if job.shared:
+        _share()
     logs: list[HeadAndTail] = []
     started, began = time.time(), boot_seconds()
     try:
@@ -78,6 +82,13 @@ def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]
     failpoint("shim.after_verdict")
 
 
+def _share() -> None:
+    """Files that the node's own user can read, in a home that nobody else can enter."""
+    global _file_mode  # noqa: PLW0603 - a shim serves one attempt and ends
+    _file_mode = 0o644
+    os.umask(0o022)
+
+
 def _entry(job: Job, kit: Kit) -> bytes:
     entry = {**kit.me._asdict(), "token": job.token, "cgroup": kit.cgroup}
     return json.dumps(entry).encode()
@@ -94,18 +105,18 @@ def _heard(number: int, frame: object) -> None:
 
 
 def _open_log(folder: int, name: str, job: Job) -> HeadAndTail:
-    return HeadAndTail(os.open(name, NEW_FILE, 0o600, dir_fd=folder), job.output_cap)
+    return HeadAndTail(os.open(name, NEW_FILE, _file_mode, dir_fd=folder), job.output_cap)
 
 
 def _start(job: Job, folder: int, kit: Kit) -> int:
     """The program's pid. From here on `tree.lock` is free only when none of its tree holds it."""
     failpoint("shim.before_start")
-    tree_lock = os.open(TREE_LOCK, NEW_FILE, 0o600, dir_fd=folder)
+    tree_lock = os.open(TREE_LOCK, NEW_FILE, _file_mode, dir_fd=folder)
     stdin = -1
     try:
         fcntl.flock(tree_lock, fcntl.LOCK_EX)
         stdin = os.open(job.stdin, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        os.chdir(job.cwd)
+        os.chdir(job.cwd or folder)
         os.environ["PATH"] = job.env.get("PATH", os.defpath)  # posix_spawnp looks by ours
         return os.posix_spawnp(
             job.argv[0],
@@ -141,7 +152,7 @@ def _beat(folder: int) -> None:
     """A missing beat alarms nobody at once, so a full disk must not end the attempt here."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        beat = os.open(HEARTBEAT, flags, 0o600, dir_fd=folder)
+        beat = os.open(HEARTBEAT, flags, _file_mode, dir_fd=folder)
         os.utime(beat)
         os.close(beat)
     except OSError as error:
@@ -208,7 +219,7 @@ def _forget(folder: int, name: str) -> None:
 
 
 def _write_new(folder: int, name: str, content: bytes) -> None:
-    descriptor = os.open(name, NEW_FILE, 0o600, dir_fd=folder)
+    descriptor = os.open(name, NEW_FILE, _file_mode, dir_fd=folder)
     try:
         if os.write(descriptor, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)

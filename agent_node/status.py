@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from .capabilities import capabilities
 from .clock import iso, parse_iso
 from .config import NodeSettings
 from .queries import AgentFacts, Doubt, NodeFacts
@@ -58,7 +59,7 @@ def build_report(
         "doubts": [doubt_out(doubt) for doubt in doubts],
         "agents": _agents(agents, settings),
         "skills": [*sorted({skill for agent in settings.agents for skill in agent.skills})],
-        "capabilities": [],
+        "capabilities": list(capabilities(settings.extras_path)),
         "last_task": facts.last_task,
         "budget_remaining_usd": None,
         "disk_free_bytes": disk_free,

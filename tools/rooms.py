@@ -43,7 +43,8 @@ ROOMS = (
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
          node("running daemon dispatch starters runs endings results adoption leaving signals"
-              " timers report status news")),
+              " timers upkeep strays report status news"
+              " capabilities")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("serve relay door opening listener conversation lines requests replies desk"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +36,18 @@ def has_python(version: str) -> bool:
 
 # What a test may need and a machine may lack. A skip names one of these, or it is a failure.
 CAP_SYS_ADMIN = 21
+AS_NOBODY = ("setpriv", "--reuid=65534", "--clear-groups")
+
+
+def may_change_user() -> bool:
+    """Whether this Python can be started as another user, and ended by us."""
+    try:
+        start = [*AS_NOBODY, sys.executable, "-c", "pass"]
+        ran = subprocess.run(start, capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return os.geteuid() == 0 and ran.returncode == 0
+
 
 
 def may_mount() -> bool:
@@ -47,6 +61,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
     "cgroup": writable_cgroup,
     "mount": may_mount,
+    "other-user": may_change_user,
     "root": lambda: os.geteuid() == 0,
     "no-root": lambda: os.geteuid() != 0,
 }

@@ -42,13 +42,16 @@ class CommandExecutor:
         if agent.stdin != "json":
             stdin = STDIN
             folder.add(STDIN, stdin_text(task, agent).encode())
+        if agent.prefix:
+            folder.share()
         return Job(
             uid=task.uid,
             n=claimed.n,
             token=claimed.token,
             argv=tuple(agent.run),
             env=environment(claimed, agent, folder, home=home, passed=self._passed_to(agent)),
-            cwd=agent.cwd or folder.path,
+            cwd=agent.cwd or ("" if agent.prefix else folder.path),
+            shared=bool(agent.prefix),
             stdin=stdin,
             max_s=task.max_s if task.max_s is not None else agent.max_s,
             grace_s=float(settings.grace_s),
@@ -108,6 +111,7 @@ def environment(
         "AGENT_TASK_MODEL": models[0] if models else "",
         "AGENT_NAME": agent.name,
         "AGENT_NODE_HOME": str(home.root),
-        "AGENT_ANSWER": folder.file(ANSWER_JSON),
+        # Another user cannot walk down to the folder, but starts in it.
+        "AGENT_ANSWER": ANSWER_JSON if agent.prefix else folder.file(ANSWER_JSON),
         "AGENT_ATTEMPT_TOKEN": claimed.token,
     }

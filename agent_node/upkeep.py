@@ -1,0 +1,51 @@
+"""Does what a queue needs now and then: late starts, the generation, and letting go of the old."""
+
+from __future__ import annotations
+
+from .commands import Forget, Raise
+from .dispatch import Dispatcher
+from .store.sqlite import SqliteStore
+from .timers import Timers
+
+STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
+RAISE_WAIT_S = 1.0
+FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
+
+
+class Upkeep:
+    """Sets its own timers; each is set again before its work, so that a full disk ends none."""
+
+    def __init__(self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers) -> None:
+        self._store, self._dispatcher, self._timers = store, dispatcher, timers
+        self._flushing = self._raising = False
+
+    def begin(self) -> None:
+        """The hourly round starts from now."""
+        self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+
+    def after_changes(self) -> None:
+        """See to it that what was put off is written soon."""
+        if self._dispatcher.owes_starts and not self._flushing:
+            self._flushing = True
+            self._timers.later(STARTS_WAIT_S, self._flush)
+        if self._store.unraised and not self._raising:
+            self._raising = True
+            self._timers.later(RAISE_WAIT_S, self._raise)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self._dispatcher.flush_started()
+
+    def _raise(self) -> None:
+        self._raising = False
+        if self._store.unraised:
+            self._store.apply(Raise())
+
+    def _forget_hourly(self) -> None:
+        self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+        self._forget()
+
+    def _forget(self) -> None:
+        """A little at a time, so that nothing waits for it."""
+        if self._store.apply(Forget()) >= FORGET_AT_ONCE:
+            self._timers.later(1.0, self._forget)

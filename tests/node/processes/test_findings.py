@@ -1,0 +1,204 @@
+"""Faults that were found in a finished node, where one of its parts alone can show them."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import selectors
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agent_node import dispatch
+from agent_node.attempts import AttemptFolder, EvidenceUnreadable, create_folder
+from agent_node.commands import Add, AgentRow, Command, Finish, SetAgents
+from agent_node.commands import Result as End
+from agent_node.config import read_settings
+from agent_node.dispatch import Dispatcher
+from agent_node.endings import look_at_end
+from agent_node.errors import DiskTrouble
+from agent_node.home import Home
+from agent_node.logs import read_piece
+from agent_node.processes import read_boot_id
+from agent_node.queries import ShowTask
+from agent_node.runs import Run
+from agent_node.starters import Starters
+from agent_node.store.sqlite import SqliteStore, open_store
+from agent_node.timers import Timers
+from tests.builders import a_clock, a_task, uid
+from tests.node.wire.talking import a_home
+
+Later = Callable[[float, Callable[[], None]], None]
+BEFORE_THE_POWER_CUT = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> AttemptFolder:
+    """An attempt whose record of its shim is empty; nothing of it runs."""
+    folder = create_folder(str(tmp_path), uid(), 1)
+    folder.add("shim.json", b"")
+    return folder
+
+
+def a_run(folder: AttemptFolder, *, boot: str | None = None, started: bool = False) -> Run:
+    token = f"nobody-carries-{os.getpid()}-{folder.path}"
+    run = Run(folder.uid, 1, "iris", token, boot or read_boot_id(), folder)
+    run.started = started
+    return run
+
+
+def kind_of_end(run: Run) -> str:
+    end = look_at_end(run)
+    assert isinstance(end, End)
+    return end.kind
+
+
+# How an attempt without a verdict ended.
+
+
+def test_an_attempt_that_never_started_costs_nothing(folder: AttemptFolder) -> None:
+    assert kind_of_end(a_run(folder)) == "requeued"
+
+
+def test_after_a_power_cut_an_empty_record_proves_nothing(folder: AttemptFolder) -> None:
+    """Fails when the record of another boot counts: what was not synced came back empty."""
+    assert kind_of_end(a_run(folder, boot=BEFORE_THE_POWER_CUT)) == "interrupted"
+
+
+def test_a_start_that_was_heard_of_is_not_undone_by_an_empty_record(folder: AttemptFolder) -> None:
+    """Fails when the file alone is asked: its program can empty it, and run for ever at no cost."""
+    assert kind_of_end(a_run(folder, started=True)) == "interrupted"
+
+
+@pytest.mark.parametrize("name", ["tree.lock", "shim.lock"])
+def test_a_lock_that_is_a_link_proves_nothing_either_way(folder: AttemptFolder, name: str) -> None:
+    """Fails when the system's own error leaves `is_locked`: nobody above it expects one."""
+    os.symlink("/dev/null", folder.file(name))
+    with pytest.raises(EvidenceUnreadable, match=name):
+        look_at_end(a_run(folder))
+
+
+# The dispatcher on a disk that says no.
+
+
+class Stubborn:
+    """A store whose disk refuses the end of an attempt so many times."""
+
+    def __init__(self, store: SqliteStore, refusals: int) -> None:
+        self._store, self.refusals = store, refusals
+
+    def apply(self, command: Command[object]) -> object:
+        if isinstance(command, Finish) and self.refusals:
+            self.refusals -= 1
+            raise DiskTrouble("no space left")
+        return self._store.apply(command)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class Desk:
+    """A dispatcher with one task to claim, and the timers it sets, run by hand."""
+
+    def __init__(self, home: Home, *, refusals: int) -> None:
+        clock = a_clock()
+        self.real = open_store(home.root, name="iris", clock=clock, machine="here")
+        self.real.live.dispatching = True
+        self.real.apply(SetAgents((AgentRow("iris", 2, ()),)))
+        self.real.apply(Add((a_task(),)))
+        self.store = Stubborn(self.real, refusals)
+        self.due: list[Callable[[], None]] = []
+        selector = selectors.DefaultSelector()
+        later = cast("Later", lambda seconds, do: self.due.append(do))
+        self.dispatcher = Dispatcher(
+            cast("SqliteStore", self.store), home=home, settings=read_settings(home.config),
+            clock=clock, selector=selector, starters=Starters({}, selector, later), later=later,
+        )  # fmt: skip
+        self._selector = selector
+
+    @property
+    def state(self) -> str:
+        shown = self.real.read(ShowTask(uid()))
+        assert shown is not None
+        return str(shown.task.state)
+
+    def pass_time(self) -> None:
+        due, self.due = self.due, []
+        for do in due:
+            do()
+
+    def close(self) -> None:
+        self._selector.close()
+        self.real.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(a_home(tmp_path / "iris"), refusals=3)
+    yield desk
+    desk.close()
+
+
+def test_a_claim_given_up_on_a_full_disk_is_given_back_once_that_can_be_written(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the refusal leaves `fill`: the task stays CLAIMED, and nothing watches it."""
+
+    def full(tasks: str, uid: str, n: int) -> AttemptFolder:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(dispatch, "create_folder", full)
+    desk.dispatcher.fill()
+    assert (desk.state, len(desk.dispatcher.runs)) == ("CLAIMED", 0)
+    desk.dispatcher.claiming = False
+    for left in (1, 0):
+        desk.pass_time()
+        assert (desk.store.refusals, desk.state) == (left, "CLAIMED")
+    desk.pass_time()
+    assert desk.state == "READY"
+    assert desk.due == []
+
+
+# Small parts.
+
+
+def test_a_timer_that_raises_leaves_the_others_for_the_next_turn() -> None:
+    """Fails when all that is due is taken off the heap first: the others would be lost."""
+    clock, done = a_clock(), list[str]()
+    timers = Timers(clock)
+
+    def trouble() -> None:
+        raise DiskTrouble("no space left")
+
+    timers.later(1, lambda: done.append("before"))
+    timers.later(2, trouble)
+    timers.later(3, lambda: done.append("after"))
+    clock.advance(10)
+    with pytest.raises(DiskTrouble):
+        timers.run_due()
+    timers.run_due()
+    assert done == ["before", "after"]
+
+
+def test_what_a_timer_sets_waits_for_the_next_turn() -> None:
+    """Fails when `run_due` goes on while anything is due: one callback could keep the loop."""
+    timers, done = Timers(a_clock()), list[int]()
+
+    def again() -> None:
+        done.append(len(done))
+        timers.later(0, again)
+
+    again()
+    timers.run_due()
+    assert done == [0, 1]
+
+
+def test_a_log_read_far_behind_its_end_is_empty_text(tmp_path: Path) -> None:
+    """Fails when the offset goes to the kernel as it came: it takes none beyond 2**63."""
+    create_folder(str(tmp_path), uid(), 1).add("stdout.log", json.dumps("said").encode())
+    for offset in (6, 2**62, 2**63 - 1):
+        piece = read_piece(str(tmp_path), uid(), 1, stream="stdout", offset=offset, limit=100)
+        assert (piece.text, piece.size) == ("", 6)
