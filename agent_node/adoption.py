@@ -8,6 +8,7 @@ from .dispatch import Dispatcher
 from .errors import NodeError
 from .home import Home
 from .log import log
+from .processes import Identity
 from .queries import OpenAttempt, OpenAttempts
 from .runs import Run
 from .task import State
@@ -33,4 +34,6 @@ def _run_of(attempt: OpenAttempt, home: Home) -> Run:
     folder = attempt_folder(str(home.tasks), attempt.uid, attempt.n)
     run = Run(attempt.uid, attempt.n, attempt.agent, attempt.token, attempt.boot_id, folder)
     run.stop_why, run.started = attempt.stopping, attempt.state != State.CLAIMED
+    if attempt.pid is not None and attempt.start_ticks is not None:
+        run.shim = Identity(attempt.pid, attempt.start_ticks, attempt.boot_id)
     return run

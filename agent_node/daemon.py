@@ -59,7 +59,8 @@ class Daemon:
         self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._dirty = True
         self._due = Due(None, None)
-        self._drains, self._disk_timer = 0, False
+        self._drains: dict[str | None, int] = {}  # by agent, None for the node: the latest counts
+        self._disk_timer = False
         self._leaving = Leaving(settings.stop_grace_s)
         self._mine: tuple[object, ...] = ()
         self.dispatcher = Dispatcher(
@@ -91,9 +92,8 @@ class Daemon:
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         """See to it that what runs has ended or been stopped by the deadline."""
+        number = self._drains[agent] = self._drains.get(agent, 0) + 1
         if deadline_s is not None and then == "requeue":
-            self._drains += 1
-            number = self._drains
             self._timers.later(deadline_s, lambda: self._requeue(agent, number))
 
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
@@ -244,7 +244,7 @@ class Daemon:
         """The deadline of a drain; one that was called off, or set anew, has none any more."""
         facts = self.store.read(Facts())
         states = {one.name: one.state for one in facts.agents}
-        if number != self._drains or "draining" not in (facts.state, states.get(agent or "")):
+        if number != self._drains[agent] or "draining" not in (facts.state, states.get(agent or "")):
             return
         for run in self.dispatcher.runs:
             if agent in (None, run.agent):

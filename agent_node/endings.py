@@ -25,7 +25,7 @@ def look_at_end(run: Run) -> Result | Alive | Leftovers:
     result = _from_verdict(run)
     if result is not None:
         return result
-    evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id)
+    evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id, shim=run.shim)
     if isinstance(evidence, Dead):
         # A verdict written between the two looks is final now, and it comes first.
         return _from_verdict(run) or _cut_short(run, evidence.why)

@@ -92,6 +92,8 @@ def judge_attempt(
         return Dead("the machine has been restarted since this attempt began")
     if is_locked(folder.shim_lock):
         return _judge_locked(folder, record)
+    if record is None and shim is not None:
+        record = ShimRecord(shim, token, None)  # its own entry was taken away
     return _judge_unlocked(folder, token, record)
 
 

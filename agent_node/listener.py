@@ -36,6 +36,7 @@ class Doorway:
     ) -> None:
         self._door, self._answers, self.selector = door, answers, selector
         self._peers: set[Peer] = set()
+        self._is_shut = False
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         door.settimeout(0)
         selector.register(door, selectors.EVENT_READ, self._admit)
@@ -55,7 +56,7 @@ class Doorway:
         """End every talk where it stands: who was not answered asks again."""
         for peer in list(self._peers):
             peer.close()
-        for file in (self._door, self._bell):
+        for file in (self._bell,) if self._is_shut else (self._door, self._bell):
             self.selector.unregister(file)
         self._door.close()
         os.close(self._bell)
@@ -67,13 +68,16 @@ class Doorway:
     def forget(self, peer: Peer) -> None:
         """This peer has closed."""
         self._peers.discard(peer)
+        if self._is_shut:
+            self._is_shut = False
+            self.selector.register(self._door, selectors.EVENT_READ, self._admit)
 
     def _admit(self, mask: int) -> None:
         try:
             connection, _ = self._door.accept()
         except OSError as error:  # gone again, or no descriptor is left: the others go on
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._drop_a_silent_one()
+            if error.errno in (errno.EMFILE, errno.ENFILE) and not self._drop_a_silent_one():
+                self._shut()
             return
         connection.settimeout(0)
         if len(self._peers) >= PEERS_MAX and not self._drop_a_silent_one():
@@ -81,6 +85,12 @@ class Doorway:
                 connection.send(error_line(None, "crowded", CROWDED))
             return
         self._peers.add(Peer(connection, self._answers, self))
+
+    def _shut(self) -> None:
+        """Whoever knocks waits until somebody has left: a door that stays ready would spin us."""
+        if not self._is_shut:
+            self._is_shut = True
+            self.selector.unregister(self._door)
 
     def _drop_a_silent_one(self) -> bool:
         """Somebody who connected and never said a word makes room for who does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import suppress
 
@@ -15,4 +16,4 @@ def log(event: str, **fields: str | float | None) -> None:
     """`event` is a noun and what happened to it; the fields are always called the same."""
     line = {"at": iso(_CLOCK.now()), "event": event, **fields}
     with suppress(OSError, ValueError):  # a full disk below stderr must not end what it is about
-        print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
+        os.write(sys.stderr.fileno(), json.dumps(line, ensure_ascii=True).encode() + b"\n")
