@@ -244,7 +244,8 @@ class Daemon:
         """The deadline of a drain; one that was called off, or set anew, has none any more."""
         facts = self.store.read(Facts())
         states = {one.name: one.state for one in facts.agents}
-        if number != self._drains[agent] or "draining" not in (facts.state, states.get(agent or "")):
+        draining = "draining" in (facts.state, states.get(agent or ""))
+        if number != self._drains[agent] or not draining:
             return
         for run in self.dispatcher.runs:
             if agent in (None, run.agent):

@@ -80,12 +80,16 @@ def read_shim_record(folder: AttemptFolder) -> ShimRecord | None:
 
 
 def judge_attempt(
-    folder: AttemptFolder, token: str, *, claimed_boot: str | None = None
+    folder: AttemptFolder,
+    token: str,
+    *,
+    claimed_boot: str | None = None,
+    shim: Identity | None = None,
 ) -> Evidence:
     """What can be proved about this attempt now. It never waits, and never guesses "dead".
 
-    `claimed_boot` is the boot in which it was claimed, by the caller's own records (the folder's
-    could be forged by the program); None when the caller does not know.
+    `claimed_boot` is the boot in which it was claimed and `shim` who took it, by the caller's own
+    records (the folder's could be forged by the program); None when the caller does not know.
     """
     record = read_shim_record(folder)
     if claimed_boot is not None and claimed_boot != read_boot_id():
