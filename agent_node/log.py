@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
 
 from .clock import SystemClock, iso
 
@@ -13,7 +12,13 @@ _CLOCK = SystemClock()
 
 
 def log(event: str, **fields: str | float | None) -> None:
-    """`event` is a noun and what happened to it; the fields are always called the same."""
+    """`event` is a noun and what happened to it; the fields are always called the same.
+
+    A log that cannot be written ends nothing: what it would tell of is worse.
+    """
     line = {"at": iso(_CLOCK.now()), "event": event, **fields}
-    with suppress(OSError, ValueError):  # a full disk below stderr must not end what it is about
-        os.write(sys.stderr.fileno(), json.dumps(line, ensure_ascii=True).encode() + b"\n")
+    try:
+        print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        # What could not be written stays in the buffer, and would make the exit fail once more.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
