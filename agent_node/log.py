@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from io import UnsupportedOperation
 
 from .clock import SystemClock, iso
 
@@ -16,9 +17,11 @@ def log(event: str, **fields: str | float | None) -> None:
 
     A log that cannot be written ends nothing: what it would tell of is worse.
     """
-    line = {"at": iso(_CLOCK.now()), "event": event, **fields}
+    line = json.dumps({"at": iso(_CLOCK.now()), "event": event, **fields}, ensure_ascii=True)
     try:
-        print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
+        # Unbuffered: what a full disk did not take must not be tried again at the exit.
+        os.write(sys.stderr.fileno(), line.encode() + b"\n")
+    except UnsupportedOperation:
+        print(line, file=sys.stderr)  # somebody reads along inside this process
     except (OSError, ValueError):
-        # What could not be written stays in the buffer, and would make the exit fail once more.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+        return

@@ -13,7 +13,8 @@ import pytest
 from agent_node.spec import hash_of, spec_of
 from agent_node.task import task_from, to_wire
 from tests.builders import a_task, uid, xfer
-from tests.node.daemon.living import Bell, Node, is_gone, until
+from tests.node.daemon.conftest import MakeNode
+from tests.node.daemon.living import Bell, Node, an_agent, is_gone, until
 
 HERE = '"$AGENT_NODE_HOME/tasks/$AGENT_TASK_UID/$AGENT_TASK_ATTEMPT"'
 EARLIER = "01LQQM00000000000000000000"
@@ -34,7 +35,9 @@ def works(node: Node) -> None:
 
 
 def test_a_lease_of_an_earlier_boot_ends_when_a_daemon_starts(node: Node) -> None:
-    """Fails without the Wake of `_set_up` and the 0 of `next_lease`: it would wait for hours."""
+    """Fails when neither the Wake of `_set_up` nor the 0 of `next_lease` ends it: it would wait
+    until the new boot is as old as the earlier one was.
+    """
     daemon = node.start()
     node.cli("pause")
     task = node.add("true")
@@ -115,6 +118,19 @@ def test_a_drain_said_again_with_a_nearer_deadline_counts(node: Node, bell: Bell
     program = int(bell.hear())
     for seconds in ("600", "0.2"):
         node.cli("drain", "--deadline-s", seconds, "--then", "requeue")
+    assert is_gone(program)
+    node.until(task, "READY")
+
+
+def test_the_deadline_of_one_agent_leaves_that_of_another(make_node: MakeNode, bell: Bell) -> None:
+    """Fails when the node counts drains without asking whose they are."""
+    node = make_node(agents=an_agent("ant", skills=["dig"]) + an_agent("bee", skills=["fly"]))
+    node.start()
+    task = node.add(f"echo $$ > {bell.path}; sleep 600", needs=["dig"])
+    program = int(bell.hear())
+    with node.one_talk() as talk:
+        talk.ask("drain", agent="ant", deadline_s=0.5, then="requeue")
+        talk.ask("drain", agent="bee", deadline_s=600, then="requeue")
     assert is_gone(program)
     node.until(task, "READY")
 

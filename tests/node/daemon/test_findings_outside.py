@@ -120,11 +120,12 @@ def test_a_full_disk_below_stderr_ends_nothing(node: Node) -> None:
     """Fails when the error of writing a line of log reaches what the line is about."""
     (added,) = node.cli("add", "x", "--body", "true")["data"]["results"]
     with open("/dev/full", "w", encoding="ascii") as full:
-        subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-m", "agent_node", "run", "--until-idle"], cwd=ROOT, env=node.env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=full,
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
+    assert ran.returncode == 0
     assert node.status_file()["dispatcher"] == "stopped", "it left in good order"
     assert node.cli("show", added["uid"])["data"]["task"]["state"] == "COMPLETED"
 
