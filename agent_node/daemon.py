@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -73,8 +74,6 @@ class Daemon:
         self.dispatcher.before_start = self._reporter.changed
         self._was: tuple[object, ...] = ()
 
-    # --- what answers ask of a running daemon (the port `Host`) -----------------------------------
-
     @property
     def dispatching(self) -> bool:
         """Whether work that becomes READY here is also started here."""
@@ -104,8 +103,6 @@ class Daemon:
     def disk_free(self) -> int:
         """Bytes that are free where the home lies."""
         return free_bytes(self._home)
-
-    # --- the loop ---------------------------------------------------------------------------
 
     def serve(self, door: socket.socket) -> int:
         """Until it is told to go, or until nothing is left to do."""
@@ -148,7 +145,10 @@ class Daemon:
             self.drain(max(left, 0.0), "requeue", None)
         self._upkeep.begin()
         self._reporter.write_now()
-        log("node_started", node=facts.name, adopted=adopted, because=facts.state)
+        log("node_started", node=facts.name, adopted=adopted, because=f"it is {facts.state}")
+        for agent in self._settings.agents:
+            if shutil.which(agent.run[0]) is None and not agent.prefix:
+                log("program_missing", node=agent.name, because=f"there is no {agent.run[0]}")
 
     def _turn(self) -> int | None:
         """Everything that is due now; the exit code when the loop has to end."""
@@ -211,8 +211,6 @@ class Daemon:
         wait = self._timers.wait_s(min(self._until_due_s(), self._reporter.wait_s()))
         return max(wait, 0.0) if not self._dirty else 0.0
 
-    # --- the end ----------------------------------------------------------------------------
-
     def _end(self) -> int | None:
         if self._leaving.asked:
             busy = len(self.dispatcher.runs)
@@ -261,8 +259,6 @@ class Daemon:
     def _disk_again(self) -> None:
         self._disk_timer = False
         self._dirty = True
-
-    # --- what is told -----------------------------------------------------------------------
 
     def _report(self) -> JsonObject:
         return build_report(

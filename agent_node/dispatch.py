@@ -60,8 +60,6 @@ class Dispatcher:
         self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
         self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
 
-    # --- take ---------------------------------------------------------------------------------
-
     def work_may_have_come(self) -> None:
         """Something changed in the queue: every agent asks again."""
         self._dry.clear()
@@ -148,8 +146,6 @@ class Dispatcher:
             log("result_waits", task=finish.uid, attempt=finish.n, because=str(error))
             self._later(1.0, lambda: self._give_up(finish))
 
-    # --- run ----------------------------------------------------------------------------------
-
     def _starter_came_back(self) -> None:
         """What its predecessor had been given and never reported is judged by evidence."""
         for run in self.runs:
@@ -193,8 +189,6 @@ class Dispatcher:
         if self.runs.find(run.uid, run.n) is run:
             log("shim_killed", task=run.uid, attempt=run.n, because="it did not end the attempt")
             run.kill_shim()
-
-    # --- record -------------------------------------------------------------------------------
 
     def flush_started(self) -> None:
         """Write down starts that no other transaction took along."""
@@ -284,13 +278,12 @@ class Dispatcher:
         return next((agent for agent in self._settings.agents if agent.name == name), None)
 
     def _recorded(self, run: Run, finished: Finished) -> None:
-        if not finished.accepted and finished.because is not None:
-            log("result_refused", task=run.uid, attempt=run.n, because=finished.because.text)
+        event = "attempt_ended" if finished.accepted else "result_refused"
+        why = finished.because.text if finished.because else finished.state
+        log(event, task=run.uid, attempt=run.n, because=why)
         agent = self._agent(run.agent)
         if agent is not None and finished.next is not None:
             self._take(agent, finished.next)
-
-    # --- look after what runs ------------------------------------------------------------------
 
     def record_beats(self) -> None:
         """Take over the heartbeats that shims leave for programs that send none."""

@@ -42,5 +42,6 @@ def what_is_left(facts: NodeFacts) -> int | None:
     if not left:
         return 0
     why = f" ({facts.name} is {facts.state})" if facts.state != "active" else ""
-    print(f"left undone: {', '.join(left)}{why}; see: agent-node list", file=sys.stderr)
+    unmet = "".join(f"; no agent here has {', '.join(needs)}" for needs, _ in facts.unmet)
+    print(f"left undone: {', '.join(left)}{why}{unmet}; see: agent-node list", file=sys.stderr)
     return LEFT_UNDONE

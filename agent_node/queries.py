@@ -24,6 +24,7 @@ class AgentFacts:
     slots: int
     running: int
     last_heartbeat: str | None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class NodeFacts:
     drain_until: str | None
     drain_then: str | None
     event_seq: int
+    unmet: tuple[tuple[tuple[str, ...], int], ...] = ()  # needs of READY tasks nobody here meets
 
 
 class Facts(Query[NodeFacts]):

@@ -14,6 +14,7 @@ from .task import UNDERWAY, State
 from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
+_COUNTED_MAX = 1000  # the store counts no further
 HELD_BLOCKS_S = 600.0  # a copy held longer than this waits for a person, not for the next minute
 
 
@@ -114,6 +115,8 @@ def _agents(agents: Sequence[AgentFacts], settings: NodeSettings) -> list[JsonVa
             "skills": list(skills.get(agent.name, ())),
             "last_heartbeat": agent.last_heartbeat,
             "paused": agent.state in {"paused", "draining"},
+            "held": agent.state if agent.state in {"paused", "draining"} else None,
+            "reason": agent.reason or None,
         }
         for agent in agents
     ]
@@ -135,6 +138,14 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
     said: list[JsonValue] = []
     if facts.state == "quarantined":
         said.append(f"quarantined: {facts.reason}")
+    for needs, number in facts.unmet:
+        more = "or more " if number >= _COUNTED_MAX else ""
+        said.append(f"{number} {more}READY, but no agent here has: {', '.join(needs)}")
+    dead = facts.counts.get(State.DEAD_LETTERED, 0)
+    if dead:
+        said.append(f"{dead} dead: they failed for good; retry, resolve or cancel them")
+    said += [f"agent {agent.name} fails again and again" for agent in facts.agents
+             if agent.state == "failing"]  # fmt: skip
     parked = facts.counts.get(State.PARKED, 0)
     if parked:
         said.append(f"{parked} parked: what became of them is not known; resolve them")

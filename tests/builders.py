@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from agent_node import commands as c
 from agent_node import moves as m
@@ -15,6 +16,10 @@ from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
 from agent_node.store import Store
 from agent_node.task import Task, task_from
+
+Outcome = TypeVar("Outcome")
+Ending = Literal["completed", "failed", "interrupted", "requeued", "unproved", "cancelled"]
+Settling = Callable[[tuple[m.Settle, ...], c.Sender], c.Command[tuple[m.Transferred, ...]]]
 
 START = datetime(2026, 3, 10, 3, 45, tzinfo=UTC)
 DAY = 86_400.0
@@ -94,7 +99,7 @@ class NodeAtHand:
         self.backend, self.place, self.name = backend, place, name
         self.clock: FakeClock = settings.pop("clock", None) or a_clock()
         self.settings = settings
-        self.agents = (an_agent(name, slots=8),)
+        self.agents: tuple[c.AgentRow, ...] = (an_agent(name, slots=8),)
         self.store: Store | None = None
         self.open()
 
@@ -128,11 +133,11 @@ class NodeAtHand:
         self.clock.reboot()
         self.open()
 
-    def say(self, command: c.Command[Any], **how: bool) -> Any:
+    def say(self, command: c.Command[Outcome], **how: bool) -> Outcome:
         assert self.store is not None
         return self.store.apply(command, **how)
 
-    def ask(self, query: q.Query[Any]) -> Any:
+    def ask(self, query: q.Query[Outcome]) -> Outcome:
         assert self.store is not None
         return self.store.read(query)
 
@@ -195,7 +200,7 @@ class NodeAtHand:
         assert self.start(got)
         return got
 
-    def finish(self, got: c.Claimed, kind: str = "completed", **more: Any) -> c.Finished:
+    def finish(self, got: c.Claimed, kind: Ending = "completed", **more: Any) -> c.Finished:
         then_claim = more.pop("then_claim", None)
         result = c.Result(kind=kind, **more)
         return self.say(c.Finish(got.task.uid, got.n, result, then_claim=then_claim))
@@ -206,7 +211,7 @@ class NodeAtHand:
 
     # Moving.
 
-    def escrow(self, x: str, task: Task, *, to: str = "loom", **how: Any) -> Any:
+    def escrow(self, x: str, task: Task, *, to: str = "loom", **how: Any) -> m.Transferred:
         """Escrow one task and answer with its one outcome; the epoch is the row's unless given."""
         lease_s = how.pop("lease_s", 60.0)
         epoch = how.pop("epoch", None) or self.task(task.uid).epoch
@@ -214,30 +219,32 @@ class NodeAtHand:
         why = how.pop("why", "stolen")
         return self.say(m.Escrow(to, why, lease_s, (move,), **how))[0]
 
-    def hold(self, x: str, task: Task, *, giver: str = "forge", **how: Any) -> Any:
+    def hold(self, x: str, task: Task, *, giver: str = "forge", **how: Any) -> m.Transferred:
         """Offer one task and answer with its one outcome; the hash is right unless given."""
         sha256 = how.pop("sha256", None) or hash_of(spec_of(task))
         offer = m.Offer(x, task, sha256, how.pop("peer_incarnation", None))
         return self.say(m.Hold(giver, how.pop("why", "stolen"), (offer,), **how))[0]
 
-    def settle(self, kind: type[Any], x: str, uid: str, peer: str = "loom", **how: Any) -> Any:
+    def settle(
+        self, kind: Settling, x: str, uid: str, peer: str = "loom", **how: Any
+    ) -> m.Transferred:
         """Commit, Abort, Activate, Drop or Settled, for one transfer."""
         sender = how.pop("sender", c.OWNER)
         return self.say(kind((m.Settle(x, uid, peer, **how),), sender))[0]
 
-    def commit(self, x: str, uid: str, **how: Any) -> Any:
+    def commit(self, x: str, uid: str, **how: Any) -> m.Transferred:
         return self.settle(m.Commit, x, uid, **how)
 
-    def abort(self, x: str, uid: str, **how: Any) -> Any:
+    def abort(self, x: str, uid: str, **how: Any) -> m.Transferred:
         return self.settle(m.Abort, x, uid, **how)
 
-    def settled(self, x: str, uid: str, **how: Any) -> Any:
+    def settled(self, x: str, uid: str, **how: Any) -> m.Transferred:
         return self.settle(m.Settled, x, uid, **how)
 
-    def activate(self, x: str, uid: str, peer: str = "forge", **how: Any) -> Any:
+    def activate(self, x: str, uid: str, peer: str = "forge", **how: Any) -> m.Transferred:
         return self.settle(m.Activate, x, uid, peer, **how)
 
-    def drop(self, x: str, uid: str, peer: str = "forge", **how: Any) -> Any:
+    def drop(self, x: str, uid: str, peer: str = "forge", **how: Any) -> m.Transferred:
         return self.settle(m.Drop, x, uid, peer, **how)
 
     def gives_away(self, x: str, task: Task, **to: Any) -> Task:
@@ -245,6 +252,7 @@ class NodeAtHand:
         taken = self.escrow(x, task, **to)
         assert taken.outcome == "escrowed", taken
         assert self.commit(x, task.uid, peer=to.get("to", "loom")).outcome == "committed"
+        assert taken.task is not None
         return taken.task
 
     def takes(self, x: str, task: Task, **how: Any) -> None:
@@ -255,7 +263,7 @@ class NodeAtHand:
 
 def rule_of(outcome: Any) -> str:
     """The rule that said no, always with a sentence beside it."""
-    because = outcome.because
+    because: c.Because | None = outcome.because
     assert because is not None, outcome
     assert because.text.strip()
     return because.rule

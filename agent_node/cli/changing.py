@@ -137,7 +137,10 @@ def _change(result: Result) -> str:
         return f"{outcome}  {words(result, 'uid')} {reason(result)}"
     task = result.get("task")
     shown = task if isinstance(task, dict) else result
-    return f"{outcome}  {words(shown, 'uid')} {words(shown, 'state')} {words(shown, 'subject')}"
+    line = f"{outcome}  {words(shown, 'uid')} {words(shown, 'state')} {words(shown, 'subject')}"
+    if outcome == "stopping":
+        line += " (its daemon ends it; without one it is ended when the next one starts)"
+    return line
 
 
 def _fields(pairs: Sequence[str], around: Around) -> JsonObject:

@@ -78,8 +78,10 @@ def _idle(report: Mapping[str, object], now: datetime) -> list[str]:
 
 def _agent(agent: Mapping[str, object]) -> str:
     beat = words(agent, "last_heartbeat", "never")
+    state = words(agent, "held", "") or words(agent, "state")
+    why = f" ({words(agent, 'reason')})" if agent.get("reason") else ""
     return (
-        f"  agent    {words(agent, 'name')} {words(agent, 'state')}, "
+        f"  agent    {words(agent, 'name')} {state}{why}, "
         f"{whole(agent, 'running')} of {counted(whole(agent, 'slots'), 'slot')} running, "
         f"skills {words(agent, 'skills', 'none')}, last heartbeat {beat}"
     )
@@ -109,7 +111,8 @@ def list_tasks(options: Namespace, around: Around) -> Answer:
         return Answer(result, f"no tasks{_of_states(options.state)} here")
     text = render_tasks(tasks, around)
     if result.get("next"):
-        text += f"\nmore: agent-node list --after {safe_text(str(result['next']))}"
+        same = "".join(f" --state {state.upper()}" for state in options.state)
+        text += f"\nmore: agent-node list --after {safe_text(str(result['next']))}{same}"
     return Answer(result, text)
 
 
@@ -177,6 +180,8 @@ def render_shown(result: Result, now: datetime) -> str:
         for name, value in task.items()
         if name not in _NOT_A_LINE and value not in (None, "", [], {}, 0)
     ]
+    events = some_objects(result, "events")[-_LAST:]
+    lines += [f"  {'event':<16} {_told(event)}" for event in events]
     for name in ("attempts", "moves"):
         records = some_objects(result, name) if name in result else some_objects(task, name)
         lines += [f"  {name[:-1]:<16} {_record(record)}" for record in records]
@@ -191,6 +196,16 @@ _NOT_A_LINE = frozenset({"uid", "state", "priority", "body", "attempts", "moves"
 def _value(task: Mapping[str, object], name: str, now: datetime) -> str:
     since = age_s(task, name, now) if name.endswith("_at") else None
     return words(task, name) if since is None else f"{words(task, name)} ({ago(since)})"
+
+
+_LAST = 12  # events that a person is shown; `--json` has all
+
+
+def _told(event: Mapping[str, object]) -> str:
+    """When, what, by whom and why."""
+    by = f" by {words(event, 'by')}" if event.get("by") else ""
+    why = f": {words(event, 'because')}" if event.get("because") else ""
+    return f"{words(event, 'at')} {words(event, 'event')}{by}{why}"
 
 
 def _record(record: Mapping[str, object]) -> str:

@@ -9,7 +9,7 @@ from agent_node.text import safe_text
 
 from .around import Around, Request
 from .catalogue import Runnable
-from .shapes import words
+from .shapes import some_objects, words
 
 
 def steer_arguments(parser: ArgumentParser) -> None:
@@ -58,7 +58,22 @@ def steer(do: str, options: Namespace, around: Around, **more: object) -> Answer
         said = f"dry run, nothing changed: {what} would be {words(result, 'state', do)}"
     if result.get("reason"):
         said += f", because {words(result, 'reason')}"
+    if do == "resume" and agent is None:
+        said += _still_held(around)
     return Answer({**result, "dry_run": bool(options.dry_run)}, safe_text(said))
+
+
+def _still_held(around: Around) -> str:
+    """An agent that was paused by name stays so when the node goes on."""
+    held = [
+        words(agent, "name")
+        for agent in some_objects(around.door({"do": "status"}), "agents")
+        if agent.get("held")
+    ]
+    return "".join(
+        f"\nagent {name} is still held; to go on: agent-node resume --agent {name}"
+        for name in held
+    )
 
 
 COMMANDS = {

@@ -47,7 +47,8 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         oldest_ready_at=_text(tx, "SELECT min(ready_at) FROM task WHERE state = 'READY'"),
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
         idle_since=tx.live.idle_since, agents=_agents(tx.db), domains=json.loads(node.domains),
-        last_task=_last_task(tx.db), next_at=next_at(tx), next_lease=next_lease(tx),
+        unmet=_unmet(tx), last_task=_last_task(tx.db),
+        next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
         event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
     )  # fmt: skip
@@ -55,6 +56,21 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
 
 _PINNED = "SELECT count(*) FROM task WHERE state = 'READY' AND pinned = 1"
 _OLDEST_HELD = "SELECT min(at) FROM transfer WHERE outcome = 'held' AND settled_at IS NULL"
+
+
+def _unmet(tx: Transaction) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Only sets of needs that no agent meets are counted; most nodes have none."""
+    if not tx.count(State.READY):
+        return ()
+    return tuple((tuple(json.loads(needs)), number) for needs, number in tx.db.execute(_UNMET))
+
+
+_UNMET = """
+SELECT s.needs, (SELECT count(*) FROM (
+         SELECT 1 FROM task t WHERE t.need_set = s.id AND t.state = 'READY' LIMIT 1000)) AS n
+  FROM need_set s
+ WHERE s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT 20
+"""
 
 
 def _waits_for_hub(tx: Transaction) -> bool:
@@ -89,7 +105,9 @@ def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
             " AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
         )
     )
-    rows = db.execute("SELECT name, state, slots, streak, last_heartbeat FROM agent ORDER BY name")
+    rows = db.execute(
+        "SELECT name, state, slots, streak, last_heartbeat, reason FROM agent ORDER BY name"
+    )
     return tuple(
         AgentFacts(
             name=name,
@@ -97,8 +115,9 @@ def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
             slots=slots,
             running=running[name],
             last_heartbeat=beat,
+            reason=reason,
         )
-        for name, state, slots, streak, beat in rows
+        for name, state, slots, streak, beat, reason in rows
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_node.errors import BadInput
+from agent_node.strict import JsonObject
 from agent_node.task import FIELDS, SETTABLE, task_from
 from tests.builders import uid
 
@@ -113,7 +114,9 @@ def test_times_are_kept_in_one_width_so_that_they_sort(given: str, kept: str) ->
 
 
 def test_sets_are_kept_sorted_and_once_and_choices_in_their_order() -> None:
-    document = {"needs": ["b", "a", "b"], "tags": ["z", "y"], "models": ["big", "able", "big"]}
+    document: JsonObject = {
+        "needs": ["b", "a", "b"], "tags": ["z", "y"], "models": ["big", "able", "big"],
+    }  # fmt: skip
     task = task_from({"uid": uid(), "subject": "work", **document})
     assert (task.needs, task.tags, task.models) == (["a", "b"], ["y", "z"], ["big", "able", "big"])
 

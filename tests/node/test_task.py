@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_node.errors import BadInput
 from agent_node.spec import content_of, hash_of, spec_of, values_of
-from agent_node.strict import decode_line
+from agent_node.strict import JsonObject, decode_line
 from agent_node.task import (
     CHANGES,
     DEFAULTS,
@@ -84,7 +84,7 @@ def test_different_extras_have_different_texts(one: object, two: object) -> None
     assert (spec_of(a_task(extra=one)) == spec_of(a_task(extra=two))) == same
 
 
-OTHER_WORDS = {
+OTHER_WORDS: JsonObject = {
     "uid": uid(2), "subject": "other", "body": "b", "type": "t", "needs": ["n"], "key": "k",
     "ref": "r", "origin": "human:eve", "created_at": "2026-03-10T03:45:02.000Z", "parent": uid(3),
     "dag": "d", "depends_on": [{"uid": uid(4)}], "context_refs": ["c"], "max_cost_usd": "1",
@@ -137,9 +137,10 @@ def test_unknown_fields_are_kept_in_extra() -> None:
 
 @pytest.mark.parametrize("missing", ["uid", "subject"])
 def test_a_task_has_a_uid_and_a_subject(missing: str) -> None:
-    document = {"uid": uid(), "subject": "work"}
-    for wrong in ({}, {missing: ""}, {missing: None}):
-        given_ = {**{k: v for k, v in document.items() if k != missing}, **wrong}
+    document: JsonObject = {"uid": uid(), "subject": "work"}
+    wrongs: tuple[JsonObject, ...] = ({}, {missing: ""}, {missing: None})
+    for wrong in wrongs:
+        given_: JsonObject = {**{k: v for k, v in document.items() if k != missing}, **wrong}
         with pytest.raises(BadInput, match=missing):
             task_from(given_)
 

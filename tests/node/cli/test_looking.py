@@ -24,7 +24,8 @@ def test_list_passes_its_limits_on(desk: Desk) -> None:
     assert desk.door.requests == [
         {"do": "list", "limit": 1, "states": ["READY", "RUNNING"], "after": 4, "match": "6C1D"}
     ]
-    assert ran.out.splitlines()[-1] == "more: agent-node list --after 17"
+    same = "--state READY --state RUNNING"
+    assert ran.out.splitlines()[-1] == f"more: agent-node list --after 17 {same}"
 
 
 @pytest.mark.parametrize("words", [["--state", "REDY"], ["--limit", "0"], ["--limit", "1001"]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,33 +32,35 @@ def a_cgroup(folder: Path, *files: str) -> str:
     return str(folder)
 
 
-def test_a_delegated_cgroup_is_found(tmp_path: Path):
+def test_a_delegated_cgroup_is_found(tmp_path: Path) -> None:
     base = a_cgroup(tmp_path / "user/arc.service", "cgroup.procs", "cgroup.kill")
 
     assert cgroups.find_base(**a_fake_tree(tmp_path, "/user/arc.service")) == base
 
 
-def test_the_root_of_the_tree_is_never_ours(tmp_path: Path):
+def test_the_root_of_the_tree_is_never_ours(tmp_path: Path) -> None:
     for name in ("cgroup.procs", "cgroup.kill"):
         (tmp_path / name).write_text("")
 
     assert cgroups.find_base(**a_fake_tree(tmp_path, "/")) is None
 
 
-def test_a_kernel_without_cgroup_kill_is_not_used(tmp_path: Path):
+def test_a_kernel_without_cgroup_kill_is_not_used(tmp_path: Path) -> None:
     a_cgroup(tmp_path / "user", "cgroup.procs")
 
     assert cgroups.find_base(**a_fake_tree(tmp_path, "/user")) is None
 
 
-def test_no_second_version_mounted_means_none(tmp_path: Path):
+def test_no_second_version_mounted_means_none(tmp_path: Path) -> None:
     files = a_fake_tree(tmp_path, "/user")
     Path(files["mounts"]).write_text(ROOT)
 
     assert cgroups.find_base(**files) is None
 
 
-def test_only_old_empty_cgroups_of_attempts_are_swept_away(tmp_path: Path, monkeypatch):
+def test_only_old_empty_cgroups_of_attempts_are_swept_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     new, full, strange = (tmp_path / name for name in ("arc-attempt-1", "arc-attempt-2", "other"))
     for folder in (new, full, strange):
         folder.mkdir()
@@ -72,7 +75,7 @@ def test_only_old_empty_cgroups_of_attempts_are_swept_away(tmp_path: Path, monke
     assert strange.exists()
 
 
-def test_a_cgroup_that_is_gone_is_empty(tmp_path: Path):
+def test_a_cgroup_that_is_gone_is_empty(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
 
     assert not cgroups.is_populated(gone)
@@ -93,11 +96,13 @@ def real_base() -> Iterator[str]:
     yield base
     for entry in os.scandir(base):
         if entry.is_dir():
-            wait_until(lambda path=entry.path: cgroups.remove(path))
+            wait_until(partial(cgroups.remove, entry.path))
     os.rmdir(base)
 
 
-def test_what_dropped_everything_else_is_found_by_its_cgroup(daemon: FakeDaemon, real_base: str):
+def test_what_dropped_everything_else_is_found_by_its_cgroup(
+    daemon: FakeDaemon, real_base: str
+) -> None:
     """Run once with the members of the cgroup left out of the search: it was called dead."""
     zygote = Zygote(cgroup_base=real_base)
     zygote.start()

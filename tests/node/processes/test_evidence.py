@@ -8,6 +8,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from agent_node import evidence, processes
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
@@ -28,11 +30,11 @@ def sign_in(folder: AttemptFolder, *, boot_id: str, pid: int = 1, ticks: int = 1
     folder.add(SHIM_JSON, json.dumps(entry).encode())
 
 
-def test_an_attempt_without_anything_is_dead(tmp_path: Path):
+def test_an_attempt_without_anything_is_dead(tmp_path: Path) -> None:
     assert isinstance(judge_attempt(a_folder(tmp_path), NOBODY), Dead)
 
 
-def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path):
+def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     lock = folder.take_shim_lock()
 
@@ -41,7 +43,7 @@ def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path):
     assert isinstance(judge_attempt(folder, NOBODY), Dead)
 
 
-def test_a_shim_whose_entry_is_lost_is_known_by_its_lock(daemon: FakeDaemon):
+def test_a_shim_whose_entry_is_lost_is_known_by_its_lock(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("rm ../*/shim.json; echo up; while ! test -e go; do sleep 0.01; done")
     wait_until(lambda: attempt.printed() == "up\n")
 
@@ -50,7 +52,9 @@ def test_a_shim_whose_entry_is_lost_is_known_by_its_lock(daemon: FakeDaemon):
     daemon.end(attempt)
 
 
-def test_a_tree_lock_held_by_somebody_unseen_proves_nothing(tmp_path: Path, monkeypatch):
+def test_a_tree_lock_held_by_somebody_unseen_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = a_folder(tmp_path)
     folder.add("tree.lock", b"")
     monkeypatch.setattr(evidence, "holders_of", lambda path: Search(frozenset(), frozenset()))
@@ -62,7 +66,9 @@ def test_a_tree_lock_held_by_somebody_unseen_proves_nothing(tmp_path: Path, monk
         os.close(holder)
 
 
-def test_a_process_of_ours_that_cannot_be_read_proves_nothing(tmp_path: Path, monkeypatch):
+def test_a_process_of_ours_that_cannot_be_read_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Run once with the unreadable ones ignored: the attempt was then called dead."""
     folder = a_folder(tmp_path)
     folder.add("tree.lock", b"")
@@ -75,7 +81,9 @@ def test_a_process_of_ours_that_cannot_be_read_proves_nothing(tmp_path: Path, mo
     assert str(os.getpid()) in verdict.why
 
 
-def test_who_was_born_before_the_shim_cannot_be_of_its_tree(tmp_path: Path, monkeypatch):
+def test_who_was_born_before_the_shim_cannot_be_of_its_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = a_folder(tmp_path)
     folder.add("tree.lock", b"")
     me = identify(os.getpid())
@@ -87,14 +95,16 @@ def test_who_was_born_before_the_shim_cannot_be_of_its_tree(tmp_path: Path, monk
     assert isinstance(judge_attempt(folder, NOBODY), Dead)
 
 
-def test_an_attempt_of_an_earlier_boot_is_dead(tmp_path: Path):
+def test_an_attempt_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
     verdict = judge_attempt(a_folder(tmp_path), NOBODY, claimed_boot="another-boot")
 
     assert isinstance(verdict, Dead)
     assert "restarted" in verdict.why
 
 
-def test_a_forged_boot_in_the_folder_does_not_make_a_living_attempt_dead(daemon: FakeDaemon):
+def test_a_forged_boot_in_the_folder_does_not_make_a_living_attempt_dead(
+    daemon: FakeDaemon
+) -> None:
     attempt = daemon.shell(f"echo up; sleep {a_mark()}")
     wait_until(lambda: attempt.printed() == "up\n")
     attempt.signal_shim(signal.SIGKILL)
@@ -106,7 +116,7 @@ def test_a_forged_boot_in_the_folder_does_not_make_a_living_attempt_dead(daemon:
     assert isinstance(daemon.clear_all(attempt), Dead)
 
 
-def test_the_program_of_a_killed_shim_is_found_by_its_lock(daemon: FakeDaemon):
+def test_the_program_of_a_killed_shim_is_found_by_its_lock(daemon: FakeDaemon) -> None:
     mark = a_mark()
     script = f"exec env -i $(command -v sh) -c 'echo up; $(command -v sleep) {mark}'"
     attempt = daemon.shell(script, env={"PATH": os.environ["PATH"]})
@@ -121,7 +131,7 @@ def test_the_program_of_a_killed_shim_is_found_by_its_lock(daemon: FakeDaemon):
     assert carrying(mark) == []
 
 
-def test_the_program_of_a_killed_shim_is_found_by_its_token(daemon: FakeDaemon):
+def test_the_program_of_a_killed_shim_is_found_by_its_token(daemon: FakeDaemon) -> None:
     mark = a_mark()
     attempt = daemon.shell(f"exec 3>&-; echo up; sleep {mark}")
     wait_until(lambda: attempt.printed() == "up\n" and len(carrying(mark)) > 0)
@@ -133,7 +143,7 @@ def test_the_program_of_a_killed_shim_is_found_by_its_token(daemon: FakeDaemon):
     assert carrying(mark) == []
 
 
-def test_a_reused_pid_is_not_the_process_it_was():
+def test_a_reused_pid_is_not_the_process_it_was() -> None:
     me = identify(os.getpid())
     assert me is not None
 
@@ -142,7 +152,7 @@ def test_a_reused_pid_is_not_the_process_it_was():
     assert processes.open_pidfd(me._replace(start_ticks=me.start_ticks - 1)) is None
 
 
-def test_a_zombie_is_not_alive():
+def test_a_zombie_is_not_alive() -> None:
     pid = os.posix_spawnp("true", ["true"], os.environ)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -12,9 +13,11 @@ from agent_node.verdicts import read_verdict
 from agent_node.zygote_link import ZygoteGone
 from tests.node.processes.harness import Attempt, FakeDaemon, a_mark, wait_readable, wait_until
 
+RestartAt = Callable[[str], None]
+
 
 @pytest.fixture
-def at(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch):
+def at(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> RestartAt:
     """A zygote whose family meets this failpoint."""
 
     def restart(failpoint: str) -> None:
@@ -42,7 +45,7 @@ def settled(folder: AttemptFolder, token: str) -> bool:
     return not isinstance(judge_attempt(folder, token), Alive)
 
 
-def test_a_shim_killed_before_the_start_started_nothing(daemon: FakeDaemon, at):
+def test_a_shim_killed_before_the_start_started_nothing(daemon: FakeDaemon, at: RestartAt) -> None:
     at("shim.before_start:kill")
     attempt = hand_over(daemon, "touch started")
     wait_until(lambda: settled(attempt.folder, attempt.token))
@@ -52,7 +55,9 @@ def test_a_shim_killed_before_the_start_started_nothing(daemon: FakeDaemon, at):
     assert read_shim_record(attempt.folder) is not None
 
 
-def test_a_shim_killed_right_after_the_start_left_a_program_that_is_found(daemon: FakeDaemon, at):
+def test_a_shim_killed_right_after_the_start_left_a_program_that_is_found(
+    daemon: FakeDaemon, at: RestartAt
+) -> None:
     at("shim.after_start:kill")
     attempt = hand_over(daemon, f"sleep {a_mark()}")
     wait_until(lambda: settled(attempt.folder, attempt.token))
@@ -62,7 +67,7 @@ def test_a_shim_killed_right_after_the_start_left_a_program_that_is_found(daemon
     assert read_verdict(attempt.folder) is None
 
 
-def test_a_shim_killed_before_its_verdict_leaves_none(daemon: FakeDaemon, at):
+def test_a_shim_killed_before_its_verdict_leaves_none(daemon: FakeDaemon, at: RestartAt) -> None:
     at("shim.before_verdict:kill")
     attempt = daemon.begin(["true"])
 
@@ -70,7 +75,7 @@ def test_a_shim_killed_before_its_verdict_leaves_none(daemon: FakeDaemon, at):
     assert isinstance(attempt.judge(), Dead)
 
 
-def test_a_shim_killed_after_its_verdict_has_given_it(daemon: FakeDaemon, at):
+def test_a_shim_killed_after_its_verdict_has_given_it(daemon: FakeDaemon, at: RestartAt) -> None:
     at("shim.after_verdict:kill")
     verdict = daemon.end(daemon.begin(["true"]))
 
@@ -79,7 +84,9 @@ def test_a_shim_killed_after_its_verdict_has_given_it(daemon: FakeDaemon, at):
 
 
 @pytest.mark.parametrize("trouble", ["ENOSPC", "EIO"])
-def test_a_verdict_waits_for_room_on_a_full_disk(daemon: FakeDaemon, at, trouble: str):
+def test_a_verdict_waits_for_room_on_a_full_disk(
+    daemon: FakeDaemon, at: RestartAt, trouble: str
+) -> None:
     at(f"shim.before_verdict:{trouble}")
     verdict = daemon.end(daemon.begin(["true"]))
 
@@ -87,7 +94,9 @@ def test_a_verdict_waits_for_room_on_a_full_disk(daemon: FakeDaemon, at, trouble
     assert verdict.succeeded
 
 
-def test_a_disk_that_fails_before_the_start_is_a_reason_not_a_silence(daemon: FakeDaemon, at):
+def test_a_disk_that_fails_before_the_start_is_a_reason_not_a_silence(
+    daemon: FakeDaemon, at: RestartAt
+) -> None:
     at("shim.before_start:EIO")
     verdict = daemon.end(daemon.begin(["true"]))
 
@@ -97,7 +106,9 @@ def test_a_disk_that_fails_before_the_start_is_a_reason_not_a_silence(daemon: Fa
 
 
 @pytest.mark.parametrize("where", ["zygote.before_fork:kill", "zygote.after_fork:kill:3"])
-def test_a_zygote_that_dies_forking_is_seen_and_can_be_started_again(daemon, at, where: str):
+def test_a_zygote_that_dies_forking_is_seen_and_can_be_started_again(
+    daemon: FakeDaemon, at: RestartAt, where: str
+) -> None:
     at(where)
     attempt = None
     if where.startswith("zygote.after"):

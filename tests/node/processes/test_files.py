@@ -32,7 +32,7 @@ def answer(folder: AttemptFolder, content: bytes) -> Answer:
     return read_answer(folder)
 
 
-def test_an_attempt_number_is_used_once(tmp_path: Path, folder: AttemptFolder):
+def test_an_attempt_number_is_used_once(tmp_path: Path, folder: AttemptFolder) -> None:
     with pytest.raises(AttemptExists):
         create_folder(str(tmp_path), folder.uid, 1)
     create_folder(str(tmp_path), folder.uid, 2)
@@ -41,7 +41,7 @@ def test_an_attempt_number_is_used_once(tmp_path: Path, folder: AttemptFolder):
     assert sorted(list_attempts(str(tmp_path))) == [(folder.uid, 1), (folder.uid, 2)]
 
 
-def test_strange_names_are_no_attempts_and_never_become_paths(tmp_path: Path):
+def test_strange_names_are_no_attempts_and_never_become_paths(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
     (tmp_path / fresh_ulid()).write_text("a file")
     (tmp_path / fresh_ulid() / "x").mkdir(parents=True)
@@ -52,7 +52,7 @@ def test_strange_names_are_no_attempts_and_never_become_paths(tmp_path: Path):
             attempt_folder(str(tmp_path), uid, n)
 
 
-def test_a_planted_link_is_not_followed(tmp_path: Path):
+def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     uid, elsewhere = fresh_ulid(), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / uid).symlink_to(elsewhere)
@@ -62,11 +62,11 @@ def test_a_planted_link_is_not_followed(tmp_path: Path):
     assert list(elsewhere.iterdir()) == []
 
 
-def test_no_answer_is_no_fault(folder: AttemptFolder):
+def test_no_answer_is_no_fault(folder: AttemptFolder) -> None:
     assert read_answer(folder) == Answer(given=False)
 
 
-def test_a_whole_answer_is_read(folder: AttemptFolder):
+def test_a_whole_answer_is_read(folder: AttemptFolder) -> None:
     said = answer(folder, json.dumps({
         "output": {"pages": 3}, "cost_usd": "0.12", "tokens": {"input": 5, "output": 7},
         "artifacts": ["a.txt"], "model": "small",
@@ -98,7 +98,9 @@ def test_a_whole_answer_is_read(folder: AttemptFolder):
         (b"[" * 100_000, "deep"), (b" " * 300_000, "bytes"),
     ],
 )
-def test_a_bad_answer_is_a_problem_and_never_a_fault(folder, content, field):
+def test_a_bad_answer_is_a_problem_and_never_a_fault(
+    folder: AttemptFolder, content: bytes, field: str
+) -> None:
     said = answer(folder, content)
 
     assert said.problem is not None
@@ -106,7 +108,7 @@ def test_a_bad_answer_is_a_problem_and_never_a_fault(folder, content, field):
     assert said.output is None
 
 
-def test_an_answer_that_is_no_plain_file_is_not_touched(folder: AttemptFolder):
+def test_an_answer_that_is_no_plain_file_is_not_touched(folder: AttemptFolder) -> None:
     def said() -> str:
         problem = read_answer(folder).problem
         os.unlink(folder.answer)
@@ -122,13 +124,13 @@ def test_an_answer_that_is_no_plain_file_is_not_touched(folder: AttemptFolder):
 
 
 @pytest.mark.parametrize("content", [b"", b'{"schema":"verdict/1","uid":', b"{}", b'"x"'])
-def test_a_torn_verdict_is_none(folder: AttemptFolder, content: bytes):
+def test_a_torn_verdict_is_none(folder: AttemptFolder, content: bytes) -> None:
     Path(folder.verdict).write_bytes(content)
 
     assert read_verdict(folder) is None
 
 
-def test_a_verdict_on_another_attempt_is_none(folder: AttemptFolder):
+def test_a_verdict_on_another_attempt_is_none(folder: AttemptFolder) -> None:
     verdict = {
         "schema": "verdict/1", "uid": folder.uid, "n": 1, "kind": "exited", "exit_code": 0,
         "signal": None, "started_at": "2026-03-10T03:45:02.000Z",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -57,6 +58,10 @@ def bring_to_its_end(daemon: FakeDaemon, attempt: Attempt, mark: str, end: str) 
         assert verdict is None
 
 
+def nobody_carries(mark: str) -> bool:
+    return carrying(mark) == []
+
+
 def go_through(daemon: FakeDaemon, rounds: int) -> Counter[str]:
     """Every kind with every end, so often; how many attempts were proven dead by what."""
     proven: Counter[str] = Counter()
@@ -67,19 +72,19 @@ def go_through(daemon: FakeDaemon, rounds: int) -> Counter[str]:
                 bring_to_its_end(daemon, attempt, mark, end)
                 evidence = daemon.clear_all(attempt)
                 assert isinstance(evidence, Dead), f"{kind}, {end}: {evidence}"
-                wait_until(lambda mark=mark: carrying(mark) == [])
+                wait_until(partial(nobody_carries, mark))
                 proven[end] += 1
     return proven
 
 
-def test_a_hundred_hostile_trees_leave_nobody_behind(daemon: FakeDaemon):
+def test_a_hundred_hostile_trees_leave_nobody_behind(daemon: FakeDaemon) -> None:
     """Run once without the subreaper (the daemons got away), and once without the daemon's hunt
     for strays (what had dropped lock and token outlived the shim that was killed)."""
     assert go_through(daemon, rounds=3) == dict.fromkeys(ENDS, 27)
 
 
 @pytest.mark.soak
-def test_a_thousand_hostile_trees_leave_nobody_behind(daemon: FakeDaemon):
+def test_a_thousand_hostile_trees_leave_nobody_behind(daemon: FakeDaemon) -> None:
     assert go_through(daemon, rounds=28).total() >= 1000
 
 
@@ -94,7 +99,7 @@ while True:
 
 
 @pytest.mark.parametrize("each_hop", ["pass", "os.setsid()"])
-def test_who_forks_and_exits_without_end_is_caught(daemon: FakeDaemon, each_hop: str):
+def test_who_forks_and_exits_without_end_is_caught(daemon: FakeDaemon, each_hop: str) -> None:
     mark, script = a_mark(), HOPPER.format(each_hop=each_hop)
     attempt = daemon.begin([sys.executable, "-I", "-S", "-c", script, mark], grace_s=0.05)
     verdict = daemon.end(attempt)
@@ -105,7 +110,7 @@ def test_who_forks_and_exits_without_end_is_caught(daemon: FakeDaemon, each_hop:
     assert carrying(mark) == []
 
 
-def test_what_a_program_leaves_behind_is_ended_and_counted(daemon: FakeDaemon):
+def test_what_a_program_leaves_behind_is_ended_and_counted(daemon: FakeDaemon) -> None:
     mark = a_mark()
     attempt = daemon.shell(f"setsid sleep {mark} & exit 0", grace_s=0.05)
     verdict = daemon.end(attempt)
@@ -117,7 +122,7 @@ def test_what_a_program_leaves_behind_is_ended_and_counted(daemon: FakeDaemon):
     assert carrying(mark) == []
 
 
-def test_a_stopped_program_hears_term_too(daemon: FakeDaemon):
+def test_a_stopped_program_hears_term_too(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("trap 'exit 7' TERM; kill -STOP $$; exit 1", grace_s=20, max_s=0.1)
     verdict = daemon.end(attempt)
 
@@ -125,7 +130,7 @@ def test_a_stopped_program_hears_term_too(daemon: FakeDaemon):
     assert (verdict.kind, verdict.exit_code) == ("timeout", 7)
 
 
-def test_a_living_attempt_is_alive_and_says_whose(daemon: FakeDaemon):
+def test_a_living_attempt_is_alive_and_says_whose(daemon: FakeDaemon) -> None:
     attempt = daemon.shell(f"sleep {a_mark()}")
 
     assert attempt.judge() == Alive(attempt.spawned.shim)

@@ -19,7 +19,7 @@ def a_log(path: Path) -> int:
 
 
 @given(chunks=st.lists(st.binary(max_size=40)), cap=st.integers(0, 30))
-def test_head_and_tail_are_kept_and_the_middle_is_counted(chunks: list[bytes], cap: int):
+def test_head_and_tail_are_kept_and_the_middle_is_counted(chunks: list[bytes], cap: int) -> None:
     log = os.memfd_create("log")
     keeper = HeadAndTail(log, cap)
     for chunk in chunks:
@@ -41,7 +41,7 @@ def test_head_and_tail_are_kept_and_the_middle_is_counted(chunks: list[bytes], c
         assert f"{count.dropped} bytes dropped here".encode() in kept
 
 
-def test_the_head_is_in_the_file_at_once(tmp_path: Path):
+def test_the_head_is_in_the_file_at_once(tmp_path: Path) -> None:
     log = a_log(tmp_path / "log")
     keeper = HeadAndTail(log, 100)
     keeper.take(b"first words")
@@ -51,7 +51,7 @@ def test_the_head_is_in_the_file_at_once(tmp_path: Path):
     os.close(log)
 
 
-def test_a_disk_that_refuses_is_counted_and_never_raised(tmp_path: Path):
+def test_a_disk_that_refuses_is_counted_and_never_raised(tmp_path: Path) -> None:
     """The limit on file size stands in for a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -70,7 +70,7 @@ def test_a_disk_that_refuses_is_counted_and_never_raised(tmp_path: Path):
     assert (tmp_path / "log").read_bytes() == b"x" * 10
 
 
-def test_a_closed_log_loses_bytes_and_not_the_program():
+def test_a_closed_log_loses_bytes_and_not_the_program() -> None:
     keeper = HeadAndTail(os.open(os.devnull, os.O_RDONLY), 100)
     keeper.take(b"lost")
 
@@ -78,7 +78,7 @@ def test_a_closed_log_loses_bytes_and_not_the_program():
 
 
 @pytest.mark.parametrize("cap", [1000])
-def test_memory_is_bounded_by_half_the_cap(cap: int):
+def test_memory_is_bounded_by_half_the_cap(cap: int) -> None:
     keeper = HeadAndTail(os.open(os.devnull, os.O_WRONLY), cap)
     for _ in range(10_000):
         keeper.take(b"y" * 64)

@@ -13,7 +13,7 @@ from agent_node.job import STDIN
 from tests.node.processes.harness import Attempt, FakeDaemon, wait_until
 
 
-def test_a_program_that_exits_leaves_a_verdict_with_its_code(daemon: FakeDaemon):
+def test_a_program_that_exits_leaves_a_verdict_with_its_code(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("echo out; echo err >&2; exit 3")
     verdict = daemon.end(attempt)
 
@@ -28,7 +28,7 @@ def test_a_program_that_exits_leaves_a_verdict_with_its_code(daemon: FakeDaemon)
     assert verdict.ended_at >= verdict.started_at
 
 
-def test_exit_zero_is_success(daemon: FakeDaemon):
+def test_exit_zero_is_success(daemon: FakeDaemon) -> None:
     verdict = daemon.end(daemon.begin(["true"]))
 
     assert verdict is not None
@@ -36,7 +36,7 @@ def test_exit_zero_is_success(daemon: FakeDaemon):
     assert verdict.leftovers_killed == 0
 
 
-def test_a_program_killed_by_a_signal_is_told_apart_from_an_exit(daemon: FakeDaemon):
+def test_a_program_killed_by_a_signal_is_told_apart_from_an_exit(daemon: FakeDaemon) -> None:
     verdict = daemon.end(daemon.shell("kill -SEGV $$"))
 
     assert verdict is not None
@@ -48,7 +48,9 @@ def test_a_program_killed_by_a_signal_is_told_apart_from_an_exit(daemon: FakeDae
     [(["no-such-program"], {}), (["true"], {"cwd": "/no/such/folder"}), (["/etc/passwd"], {}),
      (["true"], {"stdin": "not-there"}), (["true", "nul\0byte"], {})],
 )
-def test_a_program_that_cannot_start_says_why(daemon: FakeDaemon, argv, more):
+def test_a_program_that_cannot_start_says_why(
+    daemon: FakeDaemon, argv: list[str], more: dict[str, str]
+) -> None:
     attempt = daemon.begin(argv, **more)
     verdict = daemon.end(attempt)
 
@@ -59,7 +61,7 @@ def test_a_program_that_cannot_start_says_why(daemon: FakeDaemon, argv, more):
     assert argv[0] in verdict.because
 
 
-def test_the_task_comes_on_stdin_and_nothing_else_is_open(daemon: FakeDaemon):
+def test_the_task_comes_on_stdin_and_nothing_else_is_open(daemon: FakeDaemon) -> None:
     """Run once with the received descriptors inheritable: shim.lock then showed up here."""
     attempt = daemon.shell("cat; for fd in /proc/$$/fd/*; do readlink $fd; done")
     daemon.end(attempt)
@@ -71,7 +73,7 @@ def test_the_task_comes_on_stdin_and_nothing_else_is_open(daemon: FakeDaemon):
     assert len(opened) == 4
 
 
-def test_another_file_may_be_stdin(daemon: FakeDaemon):
+def test_another_file_may_be_stdin(daemon: FakeDaemon) -> None:
     job, folder = daemon.lay_out(["cat"], stdin=STDIN)
     folder.add(STDIN, b"the body alone")
     daemon.end(Attempt(folder, job.token, daemon.zygote.spawn(job, folder)))
@@ -79,7 +81,7 @@ def test_another_file_may_be_stdin(daemon: FakeDaemon):
     assert Path(folder.stdout).read_text() == "the body alone"
 
 
-def test_the_environment_is_exactly_the_jobs(daemon: FakeDaemon):
+def test_the_environment_is_exactly_the_jobs(daemon: FakeDaemon) -> None:
     env = {"PATH": os.environ["PATH"], "ODD": "\udcff"}
     attempt = daemon.begin(["env"], env=env)
     daemon.end(attempt)
@@ -88,7 +90,7 @@ def test_the_environment_is_exactly_the_jobs(daemon: FakeDaemon):
     assert sorted(lines) == sorted([b"PATH=" + os.environb[b"PATH"], b"ODD=\xff"])
 
 
-def test_the_program_has_a_session_of_its_own_and_default_signals(daemon: FakeDaemon):
+def test_the_program_has_a_session_of_its_own_and_default_signals(daemon: FakeDaemon) -> None:
     attempt = daemon.shell(
         "cut -d' ' -f1,6 /proc/$$/stat; exec grep -E 'Sig(Blk|Ign)' /proc/self/status"
     )
@@ -101,7 +103,7 @@ def test_the_program_has_a_session_of_its_own_and_default_signals(daemon: FakeDa
     assert [int(line.split()[1], 16) & ~glibcs_own for line in masks] == [0, 0]
 
 
-def test_a_program_over_its_time_is_ended_and_the_verdict_says_timeout(daemon: FakeDaemon):
+def test_a_program_over_its_time_is_ended_and_the_verdict_says_timeout(daemon: FakeDaemon) -> None:
     verdict = daemon.end(daemon.shell("sleep 9999", max_s=0.05))
 
     assert verdict is not None
@@ -109,7 +111,7 @@ def test_a_program_over_its_time_is_ended_and_the_verdict_says_timeout(daemon: F
     assert "longer than it may" in verdict.because
 
 
-def test_a_program_that_ignores_term_is_killed_after_its_grace(daemon: FakeDaemon):
+def test_a_program_that_ignores_term_is_killed_after_its_grace(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("trap '' TERM; while :; do sleep 0.01; done", max_s=0.05, grace_s=0.2)
     verdict = daemon.end(attempt)
 
@@ -118,7 +120,7 @@ def test_a_program_that_ignores_term_is_killed_after_its_grace(daemon: FakeDaemo
     assert verdict.duration_s >= 0.25
 
 
-def test_term_to_the_shim_stops_the_program_politely(daemon: FakeDaemon):
+def test_term_to_the_shim_stops_the_program_politely(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done")
     wait_until(lambda: attempt.printed() == "up\n")
     attempt.signal_shim(signal.SIGTERM)
@@ -129,7 +131,7 @@ def test_term_to_the_shim_stops_the_program_politely(daemon: FakeDaemon):
     assert attempt.printed() == "up\nbye\n"
 
 
-def test_a_second_term_does_not_wait_for_the_grace(daemon: FakeDaemon):
+def test_a_second_term_does_not_wait_for_the_grace(daemon: FakeDaemon) -> None:
     script = "trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done"
     attempt = daemon.shell(script, grace_s=9999)
     wait_until(lambda: attempt.printed() == "up\n")
@@ -142,7 +144,7 @@ def test_a_second_term_does_not_wait_for_the_grace(daemon: FakeDaemon):
     assert (verdict.kind, verdict.signal) == ("stopped", signal.SIGKILL)
 
 
-def test_a_shim_beats_for_a_program_that_does_not(daemon: FakeDaemon):
+def test_a_shim_beats_for_a_program_that_does_not(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("while ! test -e go; do sleep 0.01; done", beat_s=0.05)
     wait_until(lambda: os.path.exists(attempt.folder.heartbeat))
     first = os.stat(attempt.folder.heartbeat).st_mtime_ns
@@ -152,7 +154,7 @@ def test_a_shim_beats_for_a_program_that_does_not(daemon: FakeDaemon):
     assert daemon.end(attempt) is not None
 
 
-def test_everything_the_shim_writes_is_for_its_user_alone(daemon: FakeDaemon):
+def test_everything_the_shim_writes_is_for_its_user_alone(daemon: FakeDaemon) -> None:
     attempt = daemon.begin(["true"])
     daemon.end(attempt)
     files = [entry for entry in os.scandir(attempt.folder.path) if entry.name != "task.json"]
@@ -163,7 +165,7 @@ def test_everything_the_shim_writes_is_for_its_user_alone(daemon: FakeDaemon):
     assert os.stat(attempt.folder.path).st_mode & 0o777 == 0o700
 
 
-def test_a_flood_of_output_is_bounded_and_counted(daemon: FakeDaemon):
+def test_a_flood_of_output_is_bounded_and_counted(daemon: FakeDaemon) -> None:
     size = 64 * 1024 * 1024
     attempt = daemon.shell(f"echo first; head -c {size} /dev/zero; echo last", output_cap=1_000_000)
     verdict = daemon.end(attempt)

@@ -16,7 +16,7 @@ from agent_node.zygote_link import Zygote, ZygoteGone
 from tests.node.processes.harness import Attempt, FakeDaemon, a_mark, wait_readable, wait_until
 
 
-def test_only_the_shim_holds_its_lock_and_it_is_free_when_it_ends(daemon: FakeDaemon):
+def test_only_the_shim_holds_its_lock_and_it_is_free_when_it_ends(daemon: FakeDaemon) -> None:
     """Run once with the daemon keeping its copy, once with inheritable descriptors: both seen."""
     attempt = daemon.shell("echo up; while ! test -e go; do sleep 0.01; done")
     wait_until(lambda: attempt.printed() == "up\n")
@@ -29,7 +29,7 @@ def test_only_the_shim_holds_its_lock_and_it_is_free_when_it_ends(daemon: FakeDa
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_only_the_program_holds_the_tree_lock(daemon: FakeDaemon):
+def test_only_the_program_holds_the_tree_lock(daemon: FakeDaemon) -> None:
     attempt = daemon.shell(f"echo up; exec sleep {a_mark()}")
     wait_until(lambda: attempt.printed() == "up\n")
     (holder,) = holders_of(attempt.folder.tree_lock).found
@@ -41,7 +41,7 @@ def test_only_the_program_holds_the_tree_lock(daemon: FakeDaemon):
     daemon.end(attempt)
 
 
-def test_a_killed_zygote_takes_nothing_running_with_it(daemon: FakeDaemon):
+def test_a_killed_zygote_takes_nothing_running_with_it(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("echo up; while ! test -e go; do sleep 0.01; done; exit 4")
     wait_until(lambda: attempt.printed() == "up\n")
     os.kill(daemon.zygote.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ def test_a_killed_zygote_takes_nothing_running_with_it(daemon: FakeDaemon):
     assert verdict.exit_code == 4
 
 
-def test_no_spare_outlives_a_killed_zygote(daemon: FakeDaemon):
+def test_no_spare_outlives_a_killed_zygote(daemon: FakeDaemon) -> None:
     daemon.end(daemon.begin(["true"]))
     zygote = daemon.zygote.pid
     family = {pid for pid, seen in process_table().items() if seen.ppid == zygote}
@@ -68,7 +68,7 @@ def test_no_spare_outlives_a_killed_zygote(daemon: FakeDaemon):
     wait_until(lambda: not any((now := look_at(pid)) and not now.zombie for pid in family))
 
 
-def test_a_zygote_ends_with_its_daemon_and_running_shims_go_on(daemon: FakeDaemon):
+def test_a_zygote_ends_with_its_daemon_and_running_shims_go_on(daemon: FakeDaemon) -> None:
     attempt = daemon.shell("echo up; while ! test -e go; do sleep 0.01; done; exit 6")
     wait_until(lambda: attempt.printed() == "up\n")
     daemon.zygote.close()
@@ -80,7 +80,7 @@ def test_a_zygote_ends_with_its_daemon_and_running_shims_go_on(daemon: FakeDaemo
     assert verdict.exit_code == 6
 
 
-def test_what_was_handed_to_a_zygote_that_died_first_is_proven_dead(daemon: FakeDaemon):
+def test_what_was_handed_to_a_zygote_that_died_first_is_proven_dead(daemon: FakeDaemon) -> None:
     daemon.end(daemon.begin(["true"]))
     stop(daemon.zygote.pid)  # first, so that the family grows no more
     family = family_of(daemon.zygote.pid)
@@ -97,7 +97,7 @@ def test_what_was_handed_to_a_zygote_that_died_first_is_proven_dead(daemon: Fake
     wait_until(lambda: isinstance(attempt.judge(), Dead))
 
 
-def test_handing_over_to_a_dead_zygote_starts_nothing(daemon: FakeDaemon):
+def test_handing_over_to_a_dead_zygote_starts_nothing(daemon: FakeDaemon) -> None:
     os.kill(daemon.zygote.pid, signal.SIGKILL)
     wait_readable(daemon.zygote.fileno())
     job, folder = daemon.lay_out(["touch", "started"])
@@ -107,7 +107,7 @@ def test_handing_over_to_a_dead_zygote_starts_nothing(daemon: FakeDaemon):
     assert isinstance(Attempt(folder, job.token, None).judge(), Dead)  # type: ignore[arg-type]
 
 
-def test_the_zygote_inherits_no_lock_of_the_daemon(daemon: FakeDaemon, tmp_path: Path):
+def test_the_zygote_inherits_no_lock_of_the_daemon(daemon: FakeDaemon, tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with open(lock, "wb") as file:
         os.set_inheritable(file.fileno(), True)
@@ -117,7 +117,7 @@ def test_the_zygote_inherits_no_lock_of_the_daemon(daemon: FakeDaemon, tmp_path:
         assert holders_of(str(lock)).found == {os.getpid()}
 
 
-def test_a_prefix_that_cannot_start_is_named():
+def test_a_prefix_that_cannot_start_is_named() -> None:
     zygote = Zygote(prefix=("no-such-prefix",))
 
     with pytest.raises(ZygoteGone, match="no-such-prefix"):
@@ -125,7 +125,7 @@ def test_a_prefix_that_cannot_start_is_named():
     assert zygote.pid == 0
 
 
-def test_a_prefix_may_change_what_runs_the_shims(tmp_path: Path):
+def test_a_prefix_may_change_what_runs_the_shims(tmp_path: Path) -> None:
     zygote = Zygote(prefix=("env", "BEHIND=prefix"))
     zygote.start()
     try:
@@ -137,7 +137,7 @@ def test_a_prefix_may_change_what_runs_the_shims(tmp_path: Path):
         zygote.close()
 
 
-def test_many_attempts_at_once_each_get_their_own_shim(daemon: FakeDaemon):
+def test_many_attempts_at_once_each_get_their_own_shim(daemon: FakeDaemon) -> None:
     attempts = [daemon.shell("while ! test -e go; do sleep 0.05; done") for _ in range(12)]
 
     assert len({attempt.spawned.shim for attempt in attempts}) == 12

@@ -109,6 +109,7 @@ class TakesWork(Contract):
         assert [answer.uid for answer in answers] == [uid(n) for n in range(1000)]
 
         first = node.ask(q.ListTasks(limit=600))
+        assert first.next is not None
         rest = node.ask(q.ListTasks(limit=600, after=first.next))
         listed = [task.uid for task in (*first.tasks, *rest.tasks)]
         assert listed == [uid(n) for n in range(1000)]

@@ -99,8 +99,9 @@ COMMANDS: dict[str, Reach] = {
     "set": lambda node: node.say(c.SetFields(uid(), {"priority": 1})),
     "cancel": lambda node: node.say(c.Cancel(uid())),
     "retry": lambda node: node.say(c.RetryNow(uid())),
-    **{f"resolve {to}": lambda node, to=to: node.say(c.Resolve(uid(), to))
-       for to in ("done", "failed", "cancelled")},
+    "resolve done": lambda node: node.say(c.Resolve(uid(), "done")),
+    "resolve failed": lambda node: node.say(c.Resolve(uid(), "failed")),
+    "resolve cancelled": lambda node: node.say(c.Resolve(uid(), "cancelled")),
     "drain": lambda node: node.say(c.SetNode("draining", "home", then="requeue", deadline_s=0)),
     "quarantine": lambda node: node.say(m.Quarantine("a person said so")),
     "forget": lambda node: node.say(c.Forget()),

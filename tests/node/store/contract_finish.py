@@ -6,7 +6,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
-from tests.builders import NodeAtHand, a_task, an_agent, rule_of, uid, xfer
+from tests.builders import Ending, NodeAtHand, a_task, an_agent, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
 
@@ -117,7 +117,7 @@ class Finishes(Contract):
         assert isinstance(node.claim(), c.NothingToClaim)
 
     @pytest.mark.parametrize("kind", ["completed", "failed", "interrupted", "unproved"])
-    def test_every_end_frees_the_slot(self, node: NodeAtHand, kind: str) -> None:
+    def test_every_end_frees_the_slot(self, node: NodeAtHand, kind: Ending) -> None:
         node.set_agents(an_agent("iris"))
         node.finish(node.running(a_task(1)), kind)
         node.has(a_task(2, priority=1))

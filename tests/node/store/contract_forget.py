@@ -8,7 +8,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
-from tests.builders import DAY, NodeAtHand, a_task, uid, xfer
+from tests.builders import DAY, Ending, NodeAtHand, a_task, uid, xfer
 from tests.node.store.contract import Contract
 
 LONG = 30 * DAY + 1
@@ -38,7 +38,8 @@ class Forgets(Contract):
             node.has(a_task())
         if state in {"RUNNING", "RETRYING", "PARKED"}:
             got = node.running()
-            kind = {"RETRYING": "failed", "PARKED": "unproved"}.get(state)
+            kinds: dict[str, Ending] = {"RETRYING": "failed", "PARKED": "unproved"}
+            kind = kinds.get(state)
             if kind:
                 node.finish(got, kind, error_kind="crash")
         if state == "ESCROW":

@@ -9,7 +9,7 @@ from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
-from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
+from tests.builders import NodeAtHand, Settling, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
 T9 = a_task(9)
@@ -78,14 +78,16 @@ class Quarantines(Contract):
         assert node.state(uid(9)) is None
 
     @pytest.mark.parametrize("kind", [m.Commit, m.Abort, m.Settled, m.Activate, m.Drop, "escrow"])
-    def test_no_word_of_a_move_makes_anything_ready(self, node: NodeAtHand, kind: type) -> None:
+    def test_no_word_of_a_move_makes_anything_ready(
+        self, node: NodeAtHand, kind: Settling | str
+    ) -> None:
         quarantined(node)
         states = {number: node.state(uid(number)) for number in range(1, 8)}
         for number, peer in ((2, "loom"), (3, "forge"), (5, "loom")):
-            if kind == "escrow":
+            if isinstance(kind, str):
                 said(node, m.Escrow(peer, "stolen", 60, (m.Move(xfer(number), uid(number), 1),)))
             else:
-                said(node, kind((m.Settle(xfer(number), uid(number), peer),)))
+                said(node, kind((m.Settle(xfer(number), uid(number), peer),), c.OWNER))
         assert {number: node.state(uid(number)) for number in range(1, 8)} == states
 
     def test_no_time_makes_anything_ready(self, node: NodeAtHand) -> None:

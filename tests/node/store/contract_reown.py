@@ -19,15 +19,33 @@ FENCED = (m.Fenced("loom", LOOM),)
 
 def moved_to_loom(node: NodeAtHand, **fields: object) -> Task:
     """The task was given to loom, as loom is under this incarnation."""
-    return node.gives_away(xfer(), node.has(a_task(**fields)), peer_incarnation=LOOM)
+    return node.gives_away(xfer(), node.has(a_task(1, **fields)), peer_incarnation=LOOM)
 
 
-def bar(node: NodeAtHand, *, epoch: int = S, number: int = 1, **more: object) -> m.Reowned:
-    return node.say(m.Bar((m.Target(uid(number), epoch),), **more))[0]
+def bar(
+    node: NodeAtHand,
+    *,
+    epoch: int = S,
+    fenced: tuple[m.Fenced, ...] = (),
+    evidence: dict[str, tuple[int, ...]] | None = None,
+) -> m.Reowned:
+    targets = (m.Target(uid(), epoch),)
+    return node.say(m.Bar(targets, fenced, evidence=evidence or {}))[0]
 
 
-def reown(node: NodeAtHand, *, epoch: int = S, number: int = 1, **more: object) -> m.Reowned:
-    return node.say(m.Reown((m.Target(uid(number), epoch),), **more))[0]
+def reown(
+    node: NodeAtHand,
+    *,
+    epoch: int = S,
+    fenced: tuple[m.Fenced, ...] = (),
+    evidence: dict[str, tuple[int, ...]] | None = None,
+    living: frozenset[str] = frozenset(),
+    alone: bool = False,
+) -> m.Reowned:
+    how = m.Reown(
+        (m.Target(uid(), epoch),), fenced, evidence=evidence or {}, living=living, alone=alone
+    )
+    return node.say(how)[0]
 
 
 class Reowns(Contract):
@@ -156,7 +174,7 @@ class Reowns(Contract):
         """Fails when the evidence on the disk is not asked; a person's word may overrule it."""
         node.has(a_task())
         node.say(m.Quarantine("an older copy was put back"))
-        folders = {uid(): (1, 2, 3)}
+        folders: dict[str, tuple[int, ...]] = {uid(): (1, 2, 3)}
         assert rule_of(reown(node, evidence=folders)) == "has_attempts"
 
         assert reown(node, evidence=folders, alone=True).outcome == "reowned"
@@ -195,6 +213,7 @@ class Reowns(Contract):
         left = moved_to_loom(node)
         reown(node, fenced=FENCED)
         taken = node.escrow(xfer(2), node.task(uid()))
+        assert taken.task is not None
         assert (taken.outcome, taken.task.epoch) == ("escrowed", S)
         assert node.commit(xfer(2), uid()).outcome == "committed"
         assert rule_of(node.hold(xfer(3), replace(left, epoch=S), giver="loom")) == "newer_known"

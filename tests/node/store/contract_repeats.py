@@ -20,7 +20,8 @@ HOLD = m.Hold("forge", "stolen", (m.Offer(xfer(), T, hash_of(spec_of(T))),))
 ADD = c.Add((T,))
 PAUSE = c.SetNode("paused", "upgrade")
 # name: what is said before, what is said twice, the outcome that both answers carry
-REPEATS: dict[str, tuple[tuple[c.Command[object], ...], c.Command[object], str]] = {
+Twice = c.Command[tuple[c.Added | m.Transferred, ...]]
+REPEATS: dict[str, tuple[tuple[c.Command[object], ...], Twice, str]] = {
     "add": ((), ADD, ""),
     "escrow": ((ADD,), ESCROW, "escrowed"),
     "commit": ((ADD, ESCROW), m.Commit(MOVE), "committed"),

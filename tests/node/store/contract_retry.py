@@ -145,6 +145,7 @@ class Retries(Contract):
         changed = node.say(c.RetryNow(uid(), "disk was full"))
 
         assert changed.outcome == "changed"
+        assert changed.task is not None
         assert (changed.task.state, changed.task.failures) == ("READY", 0)
         assert node.claimed().n == 2
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.spec import hash_of, spec_of
+from agent_node.task import Task
 from tests.builders import NodeAtHand, a_task, refusal, uid, xfer
 from tests.node.store.contract import Contract
 
@@ -15,11 +18,11 @@ T1, T9 = a_task(1), a_task(9)
 OTHER = "01ANQTHER00000000000000000"
 
 
-def hello(node: NodeAtHand, term: int, **more: bool) -> None:
-    node.say(m.Hello("arc0", "arc", term, node.clock.boot_id(), **more))
+def hello(node: NodeAtHand, term: int, *, fenced: bool = False) -> None:
+    node.say(m.Hello("arc0", "arc", term, node.clock.boot_id(), fenced=fenced))
 
 
-def hold_of(task, sender: c.Sender, *, number: int = 9, peer: str | None = None) -> m.Hold:
+def hold_of(task: Task, sender: c.Sender, *, number: int = 9, peer: str | None = None) -> m.Hold:
     offer = m.Offer(xfer(number), task, hash_of(spec_of(task)), peer)
     return m.Hold("forge", "stolen", (offer,), sender)
 
@@ -28,7 +31,7 @@ def escrow_of(sender: c.Sender, *, number: int = 8, peer: str | None = None) -> 
     return m.Escrow("loom", "stolen", 60, (m.Move(xfer(number), uid(1), 1, peer),), sender)
 
 
-MUTATIONS = {
+MUTATIONS: dict[str, Callable[[c.Sender], c.Command[object]]] = {
     "add": lambda sender: c.Add((T9,), sender),
     "escrow": escrow_of,
     "hold": lambda sender: hold_of(T9, sender),

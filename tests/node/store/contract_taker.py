@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -38,7 +39,9 @@ class Takes(Contract):
             "domain", "max_s", "failures", "interruptions", "origin",
         ):  # fmt: skip
             assert getattr(kept, name) == getattr(sent, name), name
-        assert [(attempt["n"], attempt["node"]) for attempt in kept.attempts] == [(1, "forge")]
+        (attempt,) = kept.attempts
+        assert isinstance(attempt, dict)
+        assert (attempt["n"], attempt["node"]) == (1, "forge")
 
     @pytest.mark.parametrize(
         ("why", "source", "stolen_from"),
@@ -112,7 +115,8 @@ class Takes(Contract):
 
     def test_a_task_that_is_here_is_not_taken_again(self, node: NodeAtHand) -> None:
         node.has(a_task())
-        for number, reach in enumerate((lambda: None, node.claimed), start=1):
+        reaches: tuple[Callable[[], object], ...] = (lambda: None, node.claimed)
+        for number, reach in enumerate(reaches, start=1):
             reach()
             before = node.task(uid())
             answer = node.hold(xfer(number), a_task(epoch=50))
@@ -128,6 +132,7 @@ class Takes(Contract):
         node.has(a_task(1, key="k"))
         answer = node.hold(xfer(), a_task(2, key="k"))
         assert rule_of(answer) == "key_taken"
+        assert answer.because is not None
         assert uid(1) in answer.because.text
 
     def test_a_task_does_not_collide_with_its_own_key(self, node: NodeAtHand) -> None:

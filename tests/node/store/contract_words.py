@@ -7,11 +7,12 @@ import pytest
 from agent_node import commands as c
 from agent_node import queries as q
 from agent_node.errors import BadInput, Refused
+from agent_node.strict import JsonObject, JsonValue
 from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
 
-def set_fields(node: NodeAtHand, **fields: object) -> c.Changed:
+def set_fields(node: NodeAtHand, **fields: JsonValue) -> c.Changed:
     return node.say(c.SetFields(uid(), fields, reason="asked to"))
 
 
@@ -39,7 +40,10 @@ class Obeys(Contract):
 
     def test_set_never_touches_what_the_hash_covers(self, node: NodeAtHand) -> None:
         node.has(a_task(body="pay 1"))
-        for fields in ({"body": "pay 100"}, {"needs": []}, {"state": "COMPLETED"}, {"epoch": 9}):
+        covered: tuple[JsonObject, ...] = (
+            {"body": "pay 100"}, {"needs": []}, {"state": "COMPLETED"}, {"epoch": 9},
+        )  # fmt: skip
+        for fields in covered:
             try:
                 outcome = node.say(c.SetFields(uid(), fields)).outcome
             except (BadInput, Refused):
@@ -160,6 +164,7 @@ class Obeys(Contract):
         for word in (c.SetFields(uid(), {"priority": 1}), c.Cancel(uid()), c.RetryNow(uid())):
             answer = node.say(word)
             assert rule_of(answer) == "moved_to"
+            assert answer.because is not None
             assert "loom" in answer.because.text
 
     def test_pausing_twice_is_pausing_once(self, node: NodeAtHand) -> None:

@@ -103,8 +103,8 @@ class Hub:
 
     def begin_move(self, task: Task, giver: str, taker: str) -> Journey:
         """A new transfer of this task, as the hub last saw it."""
-        lives = [self.nodes[name].facts().incarnation for name in (giver, taker)]
         number = len(self.journeys) + 1
+        lives = (self.nodes[giver].facts().incarnation, self.nodes[taker].facts().incarnation)
         journey = Journey(xfer(number), task.uid, task.epoch, giver, taker, *lives)
         self.journeys.append(journey)
         return journey

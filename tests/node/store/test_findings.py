@@ -18,7 +18,7 @@ from agent_node.store.schema import STEPS
 from agent_node.store.sqlite import open_store
 from agent_node.task import Task
 from agent_node.ulid import new_ulid
-from tests.builders import DAY, NodeAtHand, a_clock, a_task, refusal, uid, xfer
+from tests.builders import DAY, Ending, NodeAtHand, a_clock, a_task, refusal, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
 EARLIER = "01LQQM00000000000000000000"
@@ -36,7 +36,7 @@ def node(tmp_path: Path) -> Iterator[NodeAtHand]:
 def settle_task_as(node: NodeAtHand, state: str) -> None:
     """The one task of this node fails and waits for its next try, or ends unproved."""
     got = node.running(a_task())
-    kinds = {"RETRYING": "failed", "PARKED": "unproved"}
+    kinds: dict[str, Ending] = {"RETRYING": "failed", "PARKED": "unproved"}
     node.finish(got, kinds[state])
     assert node.state(uid()) == state
 
@@ -47,7 +47,9 @@ def settle_task_as(node: NodeAtHand, state: str) -> None:
 def test_a_lease_of_an_earlier_boot_is_due_at_once(node: NodeAtHand) -> None:
     """Fails when `next_lease` compares seconds of two boots: the new one counts from nothing."""
     node.escrow(xfer(), node.has(a_task()))
-    assert node.ask(q.NextDue()).lease > node.clock.boottime()
+    lease = node.ask(q.NextDue()).lease
+    assert lease is not None
+    assert lease > node.clock.boottime()
     node.reboot()
     assert node.ask(q.NextDue()).lease == 0
     assert node.wake().readied == 1

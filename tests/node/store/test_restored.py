@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_node import commands as c
-from agent_node.store.generation import GenerationFile
+from agent_node.store.generation import GenerationFile, Mark
 from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
 
 @pytest.fixture
-def node(tmp_path: Path):
+def node(tmp_path: Path) -> Iterator[NodeAtHand]:
     node = NodeAtHand(Sqlite(), tmp_path / "iris")
     yield node
     node.close()
 
 
-def mark_of(node: NodeAtHand):
-    return GenerationFile(node.place / "generation").read()
+def mark_of(node: NodeAtHand) -> Mark:
+    mark = GenerationFile(node.place / "generation").read()
+    assert mark is not None
+    return mark
 
 
 def put_back(node: NodeAtHand, meanwhile: Callable[[], object]) -> None:
@@ -40,14 +42,15 @@ def put_back(node: NodeAtHand, meanwhile: Callable[[], object]) -> None:
 def test_the_file_follows_every_transfer_command(node: NodeAtHand) -> None:
     """Fails when the mark is not written: a restored database would not be noticed."""
     given = node.has(a_task(1), a_task(2))
-    for step in (
+    steps: tuple[Callable[[], object], ...] = (
         lambda: node.escrow(xfer(1), given),
         lambda: node.commit(xfer(1), uid(1)),
         lambda: node.settled(xfer(1), uid(1)),
         lambda: node.hold(xfer(2), a_task(9)),
         lambda: node.drop(xfer(2), uid(9)),
         lambda: node.abort(xfer(3), uid(1)),
-    ):
+    )
+    for step in steps:
         before = mark_of(node).generation
         step()
         mark, facts = mark_of(node), node.facts()
@@ -72,18 +75,18 @@ def test_a_restart_is_no_restore(node: NodeAtHand) -> None:
 
 def test_an_older_copy_starts_in_quarantine_under_a_later_incarnation(node: NodeAtHand) -> None:
     node.has(a_task())
-    before, generation = node.facts().incarnation, None
+    before = node.facts().incarnation
+    generations: list[int] = []
 
     def meanwhile() -> None:
-        nonlocal generation
         node.gives_away(xfer(), a_task())
-        generation = node.facts().generation
+        generations.append(node.facts().generation)
 
     put_back(node, meanwhile)
     facts = node.facts()
     assert facts.state == "quarantined"
     assert facts.incarnation > before
-    assert facts.generation > generation
+    assert facts.generation > generations[0]
     assert rule_of(node.claim()) == "quarantined"
     assert rule_of(node.escrow(xfer(2), a_task())) == "quarantined"
 
@@ -163,9 +166,7 @@ def test_a_torn_mark_leaves_the_one_before(node: NodeAtHand) -> None:
     raw[newest + 12 : newest + 40] = b"\0" * 28
     path.write_bytes(bytes(raw))
 
-    left = mark_of(node)
-    assert left is not None
-    assert left.generation <= whole.generation + 1
+    assert mark_of(node).generation <= whole.generation + 1
     node.open()
     assert node.facts().state == "active"
 

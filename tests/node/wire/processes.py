@@ -31,7 +31,7 @@ class Program:
 
     def __init__(self, *argv: str, **more: Any) -> None:
         given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, *argv], cwd=ROOT, stderr=subprocess.PIPE, bufsize=0, **given
         )
         self._held = b""

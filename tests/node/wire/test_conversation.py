@@ -29,6 +29,11 @@ def exhaust(talk: Conversation) -> None:
         pass
 
 
+def finished(talk: Conversation) -> bool:
+    """Asked anew each time; a type checker takes a property for what it was before."""
+    return talk.finished
+
+
 def heard(talk: Conversation) -> list[dict[str, Any]]:
     """Everything that is owed, read by the peer."""
     lines = bytes(talk.owed).splitlines()
@@ -123,11 +128,11 @@ def test_the_talk_is_over_when_the_peer_has_said_and_heard_all(iris: Talk) -> No
     talk = a_talk(iris)
     talk.feed(b'{"id":1,"do":"doubts"}\n{"id":2,"do"')
     talk.feed(b"")
-    assert not talk.finished
+    assert not finished(talk)
     exhaust(talk)
-    assert not talk.finished
+    assert not finished(talk)
     assert [one["id"] for one in heard(talk)] == [1]
-    assert talk.finished
+    assert finished(talk)
     assert talk.well_ended
 
 

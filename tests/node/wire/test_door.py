@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_node import door
 from agent_node.door import StrangeReply, ask
 from agent_node.errors import (
     BadInput,
@@ -24,6 +23,7 @@ from agent_node.errors import (
     StoreCorrupt,
 )
 from agent_node.home import Home, HomeLock, listen
+from agent_node.opening import daemon_or_lock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
 from tests.node.wire.processes import a_daemon
@@ -211,7 +211,7 @@ def test_the_selector_is_left_as_it_was_found(home: Home) -> None:
     answers: Answers = talk.answers
     with selectors.DefaultSelector() as selector, lock:
         doorway = Doorway(listen(talk.home, lock), answers, selector)
-        peer = door.daemon_or_lock(talk.home)
+        peer = daemon_or_lock(talk.home)
         assert isinstance(peer, socket.socket)
         peer.sendall(b'{"session":"owner"}\n{"id":1,"do":"subscribe"}\n')
         for _ in range(2):  # once to be let in, once to be heard

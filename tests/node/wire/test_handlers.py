@@ -15,7 +15,8 @@ from agent_node.wire import RESULTS_MAX, fitting
 from tests.builders import uid, xfer
 from tests.node.wire.talking import Talk, a_move, a_settle, offers_of
 
-HELLO = {"fleet": "arc0", "hub": "arc", "wire": [1, 1]}
+FROM_IRIS: dict[str, Any] = {"from": "iris"}  # `from` is no name that Python lets a call use
+HELLO: dict[str, Any] = {"fleet": "arc0", "hub": "arc", "wire": [1, 1]}
 
 
 def outcomes(result: dict[str, Any]) -> list[str]:
@@ -91,7 +92,7 @@ def test_a_page_that_no_line_could_hold_ends_earlier_and_loses_nothing(iris: Tal
     for n in range(1, 161):
         iris.has(n, extra={"much": "y" * 60_000})
     seen: list[str] = []
-    after = 0
+    after: int | None = 0
     pages = 0
     while after is not None:
         line = iris.line({"id": 1, "do": "list", "limit": 1000, "after": after})
@@ -106,7 +107,7 @@ def test_a_page_that_no_line_could_hold_ends_earlier_and_loses_nothing(iris: Tal
 def test_an_answer_that_no_line_holds_is_one_error_and_not_a_broken_line(iris: Talk) -> None:
     for n in range(1, 161):
         iris.has(n, extra={"much": "y" * 60_000})
-    looking = {"why": "drained", "for": [{"node": "loom"}]}
+    looking: dict[str, Any] = {"why": "drained", "for": [{"node": "loom"}]}
     assert iris.error("candidates", **looking, limit=1000)["code"] == "batch_full"
     assert len(iris.ask("candidates", **looking, limit=100)["tasks"]) == 100
 
@@ -203,7 +204,8 @@ def test_ready_is_only_to_be_had_back_with_a_persons_word(iris: Talk) -> None:
     """Guard: `need_alone`. Without it the task is READY at once; this was seen."""
     iris.has(1)
     iris.ask("quarantine", reason="looks odd")
-    for do, more in (("release", {}), ("resolve", {"as": "ready"})):
+    wishes: list[tuple[str, dict[str, Any]]] = [("release", {}), ("resolve", {"as": "ready"})]
+    for do, more in wishes:
         assert iris.error(do, uid=uid(1), **more)["code"] == "needs_alone"
     assert iris.error("release", reason="fine")["code"] == "needs_alone"
     assert iris.error("release", reason="fine", alone=True)["code"] == "unreleased"
@@ -234,7 +236,7 @@ def test_a_task_whose_program_may_live_is_not_taken_back(iris: Talk) -> None:
 def test_a_running_task_beats_tells_and_spawns_with_its_token(iris: Talk) -> None:
     iris.has(1)
     got = iris.running()
-    own = {"uid": uid(1), "attempt": got.n, "token": got.token}
+    own: dict[str, Any] = {"uid": uid(1), "attempt": got.n, "token": got.token}
     assert iris.ask("heartbeat", **own) == {"accepted": True}
     assert iris.ask("progress", **own, text="half way") == {"accepted": True}
     assert iris.task()["progress"] == "half way"
@@ -251,7 +253,7 @@ def test_without_the_token_of_the_attempt_nothing_is_believed(
     """Guard: the comparison of tokens. Without it anyone could speak for the task; seen."""
     iris.has(1, 2)
     got = iris.running()
-    own = {"uid": uid(1), "attempt": got.n, "token": got.token, **wrong}
+    own: dict[str, Any] = {"uid": uid(1), "attempt": got.n, "token": got.token, **wrong}
     for do, more in (("heartbeat", {}), ("progress", {"text": "x"}), ("spawn", {"task": {}})):
         assert iris.error(do, **own, **more)["code"] == "not_your_attempt"
 
@@ -259,7 +261,7 @@ def test_without_the_token_of_the_attempt_nothing_is_believed(
 def test_a_hub_does_not_speak_for_a_running_task(iris: Talk) -> None:
     iris.has(1)
     got = iris.running()
-    own = {"uid": uid(1), "attempt": got.n, "token": got.token}
+    own: dict[str, Any] = {"uid": uid(1), "attempt": got.n, "token": got.token}
     assert iris.error("heartbeat", session=iris.hub, **own)["code"] == "local_only"
 
 
@@ -270,7 +272,7 @@ def test_a_task_moves_whole_from_node_to_node(iris: Talk, loom: Talk) -> None:
     iris.has(1, body="é\n\t😀", extra={"float": 0.1}, tint="blue", skills=["web"])
     before = iris.task()
     taken = iris.ask("escrow", to="loom", why="stolen", lease_s=60, moves=[a_move(1)])
-    held = loom.ask("hold", why="stolen", moves=offers_of(taken), **{"from": "iris"})
+    held = loom.ask("hold", why="stolen", moves=offers_of(taken), **FROM_IRIS)
     assert outcomes(held) == ["held"]
     assert outcomes(iris.ask("commit", moves=[a_settle(1, "loom")])) == ["committed"]
     assert outcomes(loom.ask("activate", moves=[a_settle(1, "iris")])) == ["activated"]
@@ -303,7 +305,7 @@ def test_an_offer_that_cannot_be_taken_is_refused_alone(
     moves = [a_move(1), a_move(2), a_move(3)]
     offers = offers_of(iris.ask("escrow", to="loom", why="stolen", moves=moves))
     offers[1].update(damage)
-    result = loom.ask("hold", why="stolen", moves=offers, **{"from": "iris"})
+    result = loom.ask("hold", why="stolen", moves=offers, **FROM_IRIS)
     assert [one["xfer"] for one in result["results"]] == [xfer(1), xfer(2), xfer(3)]
     assert outcomes(result) == ["held", "refused", "held"]
     assert rules(result) == [None, rule, None]
@@ -333,7 +335,7 @@ def test_a_hub_of_an_older_term_hears_what_was_recorded_and_commands_nothing(iri
     old, new = Session("hub"), Session("hub")
     iris.has(1, 2)
     assert iris.ask("hello", session=old, term=1, **HELLO)["term"] == 1
-    order = {"to": "loom", "why": "stolen", "moves": [a_move(1)]}
+    order: dict[str, Any] = {"to": "loom", "why": "stolen", "moves": [a_move(1)]}
     assert outcomes(iris.ask("escrow", session=old, **order)) == ["escrowed"]
     assert iris.ask("hello", session=new, term=2, **HELLO)["term"] == 2
     assert outcomes(iris.ask("escrow", session=old, **order)) == ["escrowed"]
@@ -361,7 +363,8 @@ def test_without_a_hello_a_hub_commands_only_while_no_other_was_seen(iris: Talk)
 def test_a_command_for_another_incarnation_changes_nothing(iris: Talk) -> None:
     iris.has(1)
     other = "01J00000000000000000000000"
-    order = {"to": "loom", "why": "stolen", "moves": [a_move(1)], "incarnation": other}
+    order: dict[str, Any] = {"to": "loom", "why": "stolen", "moves": [a_move(1)]}
+    order["incarnation"] = other
     assert iris.error("escrow", **order)["code"] == "other_incarnation"
     assert iris.task()["state"] == "READY"
     order["incarnation"] = iris.ask("status")["incarnation"]

@@ -110,7 +110,7 @@ def test_a_temporary_name_that_is_taken_is_not_written_over(
     """Guard: O_EXCL and O_NOFOLLOW. Without them the link that was laid out is written through."""
     victim = tmp_path / "victim"
     victim.write_text("mine", encoding="utf-8")
-    monkeypatch.setattr(module.os, "urandom", lambda count: b"\0" * count)
+    monkeypatch.setattr(os, "urandom", lambda count: b"\0" * count)
     laid_out = tmp_path / f"{module.STRAY}{'00' * 8}"
     laid_out.symlink_to(victim)
     with pytest.raises(FileExistsError):
@@ -134,8 +134,8 @@ def test_the_file_is_on_the_disk_before_it_is_renamed_and_the_folder_after(
         steps.append("rename")
         real_rename(*names, **folders)
 
-    monkeypatch.setattr(module.os, "fsync", fsync)
-    monkeypatch.setattr(module.os, "rename", rename)
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "rename", rename)
     write_report(Home(tmp_path), {"idle": False})
     assert steps == ["file", "rename", "folder"]
 
@@ -160,7 +160,7 @@ def test_a_full_disk_ends_nothing_and_idle_does_not_stay_on_the_disk(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         node.reporter.changed()
         for _ in range(3):
             node.clock.advance(1)

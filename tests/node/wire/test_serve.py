@@ -173,6 +173,7 @@ def test_a_hub_that_stops_reading_holds_up_nobody_else(home: Home) -> None:
         other.hear()
         big = {"uid": uid(1), "subject": "a", "body": "x" * 250_000}
         other.ask("add", tasks=[big])
+        assert deaf.process.stdin is not None
         os.set_blocking(deaf.process.stdin.fileno(), False)
         show = json.dumps({"id": 1, "do": "show", "uid": uid(1)}).encode() + b"\n"
         for _ in range(100):
