@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_node.zygote import SPARES
+
 from .machine import load
 from .measuring import Place, Row
 from .nodes import Node, report_of
 
 MINUTE_S = 60.0
 SETTLE_S = 3.0
+WHOLE_S = 20.0
 
 
 def tree_of(root: int) -> list[int]:
@@ -24,6 +27,16 @@ def tree_of(root: int) -> list[int]:
     for pid in found:
         found += children.get(pid, [])
     return found
+
+
+def whole_tree(daemon: int) -> list[int]:
+    """The same once the zygote has forked its spares, which it does after the node says idle."""
+    give_up = time.monotonic() + WHOLE_S
+    while len(tree := tree_of(daemon)) < 2 + SPARES:
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"{len(tree)} processes instead of {2 + SPARES} after {WHOLE_S} s")
+        time.sleep(0.05)
+    return tree
 
 
 def parent_of(pid: int) -> int:
@@ -56,8 +69,8 @@ def idle_rows(place: Place) -> Iterator[Row]:
     with node.running() as daemon:
         while not report_of(node.home).get("idle"):
             time.sleep(0.1)
+        tree = whole_tree(daemon)
         time.sleep(0.0 if place.tiny else SETTLE_S)
-        tree = tree_of(daemon)
         before, began = {pid: cpu_s(pid) for pid in tree}, time.monotonic()
         time.sleep(window_s)
         took = time.monotonic() - began
