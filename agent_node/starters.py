@@ -48,6 +48,12 @@ class Starters:
         """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none waits."""
         self._zygotes[agent.prefix].hand_over(job, folder)
 
+    def hear_all(self) -> None:
+        """Whoever has reported by now is heard, before this process goes."""
+        for zygote in self._zygotes.values():
+            if zygote not in self._down:
+                self._hear(zygote)
+
     def _register(self, zygote: Zygote) -> None:
         self._selector.register(zygote, selectors.EVENT_READ, lambda _: self._hear(zygote))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +17,7 @@ from agent_node.packing import build_zipapp
 
 from .machine import describe, load, spread_folders, wait_for_quiet
 from .measuring import Place, Row
-from .table import line_of, render, render_machine, write_json
+from .table import SCHEMA, line_of, render, render_machine, row_from, write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 # In this order: what needs a quiet machine first, and the long rest last.
@@ -39,10 +42,12 @@ def main(words: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=base))
     try:
         told = describe(folder)
-        print(render_machine(told), file=sys.stderr, flush=True)
-        rows = list(_measured(options, folder))
+        names = options.only or list(MODULES)
+        rows = list(_one(names[0], options, folder) if len(names) == 1
+                    else _each(names, options, folder))  # fmt: skip
     finally:
-        shutil.rmtree(folder)
+        if not options.keep:
+            shutil.rmtree(folder)
     told["load_after"] = load()
     write_json(options.json, rows, told)
     print(f"{render(rows)}\n{render_machine(told)}\n  written to {options.json}")
@@ -58,26 +63,47 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-fail", action="store_true", help="exit 0 also when a row misses its goal")
     add("--json", type=Path, default=Path("bench.json"), help="where to write (bench.json)")
     add("--dir", type=Path, help="where to work: a folder on a real disk (build/)")
+    add("--keep", action="store_true", help="leave behind what was measured in")
     return parser
 
 
-def _measured(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
+def _each(names: Sequence[str], options: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Every kind in a process of its own: a million tasks of one must not weigh on the next.
+
+    Nothing is deleted before the end, because deleting is what the next one would pay for.
+    """
+    for name in names:
+        part = folder / f"{name}.json"
+        words = ["--only", name, "--json", str(part), "--dir", str(folder), "--no-fail", "--keep"]
+        words += [f"--{flag}" for flag in ("quick", "tiny") if getattr(options, flag)]
+        subprocess.run(
+            [sys.executable, "-m", __package__, *words],
+            cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        document = json.loads(part.read_bytes())
+        if document["schema"] != SCHEMA:
+            raise RuntimeError(f"{part}: {document['schema']}")
+        yield from map(row_from, document["rows"])
+
+
+def _one(name: str, options: argparse.Namespace, folder: Path) -> Iterator[Row]:
     zipapp = folder / "agent-node.pyz"
     build_zipapp(zipapp)
     # The interpreter itself: a venv's own python would look for its pyvenv.cfg first.
     python = str(Path(sys.executable).resolve())
-    for name in options.only or MODULES:
-        place = Place(folder / name, zipapp, python, quick=options.quick, tiny=options.tiny)
-        place.folder.mkdir()
-        wait_for_quiet(0.0 if options.tiny else 60.0)
-        for row in _rows_of(name)(place):
-            print(line_of(row), file=sys.stderr, flush=True)
-            yield row
+    place = Place(folder / name, zipapp, python, quick=options.quick, tiny=options.tiny)
+    place.folder.mkdir()
+    if not options.tiny:
+        os.sync()  # what was written before is not written while we measure
+        wait_for_quiet()
+    for row in _rows_of(name)(place):
+        print(line_of(row), file=sys.stderr, flush=True)
+        yield row
 
 
 def _rows_of(name: str) -> Callable[[Place], Iterator[Row]]:
     module = import_module(f".{MODULES[name]}", __package__)
-    rows: Callable[[Place], Iterator[Row]] = getattr(module, f"{name}_rows", None) or module.rows
+    rows: Callable[[Place], Iterator[Row]] = getattr(module, f"{name}_rows")
     return rows
 
 

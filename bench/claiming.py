@@ -61,7 +61,7 @@ class Ours:
         return found
 
 
-def rows(place: Place) -> Iterator[Row]:
+def claim_rows(place: Place) -> Iterator[Row]:
     """One row a size, the rare need, and how our own rate holds up."""
     rates: dict[str, float] = {}
     for name, size in SIZES.items():

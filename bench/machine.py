@@ -46,12 +46,11 @@ def load() -> float:
     return round(os.getloadavg()[0], 2)
 
 
-def wait_for_quiet(patience_s: float = PATIENCE_S) -> float:
-    """Give the machine a while to calm down; the load at which measuring goes on anyway."""
+def wait_for_quiet(patience_s: float = PATIENCE_S) -> None:
+    """Give the machine a while to calm down; after it, measuring goes on anyway."""
     give_up = time.monotonic() + patience_s
     while load() > QUIET_LOAD and time.monotonic() < give_up:
         time.sleep(2.0)
-    return load()
 
 
 def cpu_model() -> str:

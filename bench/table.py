@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from .machine import Told
 from .measuring import Row
@@ -31,6 +32,13 @@ def line_of(row: Row) -> str:
     head = f"  {verdict} {row.ratio:8.2f}  {goal:8}  {row.row:17} {figure(row.ours)}{floor}"
     more = [f"{' ' * 28}{name}: {figure(value)}" for name, value in row.more.items()]
     return "\n".join([f"{head} {row.unit}{spread}  {row.what}", *more])
+
+
+def row_from(document: dict[str, Any]) -> Row:
+    """The row again that another process of this bench wrote."""
+    spread = document["spread"]
+    return Row(**{name: value for name, value in document.items() if name != "met"}
+               | {"spread": None if spread is None else (spread[0], spread[1])})  # fmt: skip
 
 
 def figure(value: float | str) -> str:

@@ -46,9 +46,19 @@ def test_every_kind_of_row_is_measured_printed_and_written(
     assert sorted(tmp_path.iterdir()) == [written], "what was measured in is gone"
 
 
+def test_several_kinds_are_measured_apart_and_gathered_in_one_table(tmp_path: Path) -> None:
+    written = tmp_path / "bench.json"
+    words = ["--tiny", "--no-fail", "--json", str(written), "--dir", str(tmp_path)]
+
+    assert main([*words, "--only", "version", "--only", "add"]) == 0
+
+    rows = json.loads(written.read_bytes())["rows"]
+    assert [row["row"] for row in rows] == ["version", "add-1000"]
+
+
 def test_a_missed_goal_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = a_row(ratio=2.0, goal=1.5)
-    monkeypatch.setattr("bench.__main__._measured", lambda options, folder: iter([missed]))
+    monkeypatch.setattr("bench.__main__._each", lambda *_: iter([missed]))
     words = ["--json", str(tmp_path / "bench.json"), "--dir", str(tmp_path)]
 
     assert (main(words), main([*words, "--no-fail"])) == (1, 0)

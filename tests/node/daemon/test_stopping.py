@@ -34,6 +34,7 @@ def test_after_its_grace_it_leaves_what_runs_to_the_shims(
     daemon = node.start()
     uid = node.add(f"echo $$ > {bell.path}; read x < {gate.path}")
     program = int(bell.hear())
+    node.until(uid, "RUNNING")  # its shim reports a moment after the program has started
     assert daemon.stop() == 0
     assert not is_gone(program, 0)
     assert node.cli("show", uid)["data"]["task"]["state"] == "RUNNING"
