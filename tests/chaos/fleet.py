@@ -194,6 +194,7 @@ class Fleet:
         try:
             end = time.monotonic() + HEAL_S
             while not self._is_over(hub) and time.monotonic() < end:
+                self.wake_stopped()
                 for name in NAMES:
                     self.repeat_additions(name)
                     self._decide(name)
@@ -230,11 +231,16 @@ class Fleet:
         for name in NAMES:
             code = self.daemons[name].stop()
             assert code == 0, self.daemons[name].said
-        left = until(lambda: not self._processes() or None, "the end of every process")
+        left = until(lambda: self._is_alone() or None, "the end of every process")
         assert left
         databases = {name: node.home / "queue.db" for name, node in self.nodes.items()}
         assert b"stranded" not in self.log.read_bytes(), self.log.read_text()
         return judge(read_ledger(self.place / "ledger"), databases, self.acked)
+
+    def _is_alone(self) -> bool:
+        """Who met its failpoint only after the fleet was woken is woken now, and then ends."""
+        self.wake_stopped()
+        return not self._processes()
 
     def _processes(self) -> list[int]:
         return [pid for node in self.nodes.values() for pid in node.processes()]
