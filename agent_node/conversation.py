@@ -13,7 +13,6 @@ from .strict import LINE_MAX, decode_object
 from .wire import event_line, trouble_line
 
 OWED_HIGH = 1024 * 1024  # owed more than this, a peer has to read before it is answered further
-OWED_MAX = 2 * LINE_MAX
 TERM_MAX = 2**53
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from . import __version__
@@ -165,7 +166,8 @@ class Daemon:
             self._disk_trouble(error)
         if self.store.broken:
             log("disk_broken", because="the next daemon reads what is really on the disk")
-            self._home.status.unlink(missing_ok=True)  # no report is not an idle node
+            with suppress(OSError):  # no report is not an idle node; the disk may refuse this, too
+                self._home.status.unlink(missing_ok=True)
             os._exit(1)  # closing would sync once more, and a second fsync may lie
         return self._end()
 

@@ -168,7 +168,6 @@ class Quarantine(Command["None"]):
 
     reason: str
     sender: Sender = OWNER
-    new_incarnation: str | None = None
 
 
 @dataclass(frozen=True)
