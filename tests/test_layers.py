@@ -23,10 +23,13 @@ IMPORTED_ONLY_BY: dict[str, dict[str, str]] = {
         "agent_node/store/": "SQL lives in the store",
         "agent_node/doctor.py": "looks at a queue.db, read-only, when no store may be opened",
     },
-    "asyncssh": {"arc/links/ssh.py": "the one SSH client", "arc/links/embedded.py": "the demo's"},
+    "asyncssh": {"arc/links/ssh.py": "the one SSH client", "arc/demo/sshd.py": "the demo's",
+                 "arc/keys.py": "makes the hub's key pair"},
     "apscheduler": {"arc/schedule.py": "the one place that keeps time"},
-    "sqlite_utils": {"arc/journal.py": "the hub's own tables"},
-    "pydantic": {"arc/config.py": "reads fleet.yaml", "arc/web/": "its models"},
+    "sqlite_utils": {"arc/journal.py": "the hub's own tables",
+                     "arc/journal_tables.py": "and the steps that made them"},
+    "pydantic": {"arc/config_model.py": "what fleet.yaml may say", "arc/config.py": "reads it",
+                 "arc/web/": "its models"},
     "sensors": {"arc/hub.py": "the one edge that points up", "sensors/": "itself"},
 }
 # What is pure imports nothing that looks outside.

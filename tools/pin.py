@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADERS = {
     "run.txt": (
         "# Pinned and hashed: what a user's machine needs beside Python.\n"
-        "# It names no package yet: the node uses the standard library alone.\n"
+        "# All of it is the hub's; a node uses the standard library alone.\n"
         "# Install:  pip install --require-hashes -r requirements/run.txt\n"
         "# Made by `python tools/pin.py` from run.in; do not edit.\n"
     ),

@@ -24,11 +24,17 @@ def node(names: str) -> tuple[str, ...]:
     return tuple(f"agent_node/{name}.py" for name in names.split())
 
 
+def hub(names: str) -> tuple[str, ...]:
+    """Modules of `arc` by their bare names."""
+    return tuple(f"arc/{name}.py" for name in names.split())
+
+
 # A new module needs one word here; `tests/test_docs.py` says so when it is missing.
 ROOMS = (
     Room("The contract",
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
-         node("__init__ task fields spec strict retries commands queries moves wire errors ulid")),
+         node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
+              " reports")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),
@@ -52,8 +58,29 @@ ROOMS = (
     Room("The commands",
          "What people type. A command speaks to the node through its door, as a hub does.",
          ("agent_node/cli/", *node("__main__ envelope text doctor systemd packing"))),
-    Room("The hub", "So far an empty package.", ("arc/",)),
-    Room("The sensors", "So far an empty package.", ("sensors/",)),
+    Room("The sensors",
+         "The story of each: look, decide, act. Read these first.",
+         ("sensors/", *hub("sensor"))),
+    Room("The hub looks",
+         "Reaching the nodes, and laying side by side what they say and what they do not.",
+         ("arc/links/", *hub("asking survey"))),
+    Room("The hub decides",
+         "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
+         ("arc/decisions/",)),
+    Room("The hub acts and remembers",
+         "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
+         hub("transfer settling fencing draining inbox lease journal journal_tables")),
+    Room("The hub itself",
+         "Its settings, its time, and how its parts are put together.",
+         hub("__init__ __main__ errors settings config config_model config_check durations editing"
+             " keys schedule hub listening setup explaining")),
+    Room("What may be asked of a hub",
+         "One operation for each question or order; the same with a hub running and without.",
+         ("arc/operations/", *hub("reception door"))),
+    Room("The operator's commands",
+         "What people type at the hub, and what they read.",
+         ("arc/cli/", "arc/text/")),
+    Room("The demo", "A fleet on one machine, over real SSH.", ("arc/demo/",)),
 )
 
 

@@ -1,0 +1,174 @@
+"""Reads a status report as values, for whoever has to believe it or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from . import fields
+from .errors import BadInput
+from .queries import Doubt
+from .requests import Fields
+from .strict import JsonObject, JsonValue
+
+SCHEMA = "fleet-status/1"
+COUNT_MAX = 10**7
+SLOTS_MAX = 10_000
+AGENTS_MAX = 1000
+DOUBTS_MAX = 100_000
+SECONDS_MAX = 10**10
+BYTES_MAX = 2**60
+SAID_MAX = 1000
+STATES = ("active", "paused", "draining", "drained", "quarantined")
+
+
+@dataclass(frozen=True)
+class AgentReport:
+    """One agent of a node, as its node reports it."""
+
+    name: str
+    state: str  # available, full or failing
+    slots: int
+    running: int
+    skills: tuple[str, ...] = ()
+    last_heartbeat: str | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """fleet-status.json, checked: within bounds, of one mind with itself, unknown fields ignored.
+
+    All times are by the node's own clock; compare them with each other only.
+    """
+
+    node: str
+    incarnation: str
+    generation: int
+    version: str
+    written_at: str
+    dispatcher: Literal["running", "stopped"]
+    idle: bool
+    idle_since: str | None
+    pending_count: int
+    running_count: int
+    slots: int
+    free_slots: int
+    state: str
+    reason: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    movable_count: int = 0
+    oldest_ready_s: float | None = None
+    doubts: tuple[Doubt, ...] = ()
+    agents: tuple[AgentReport, ...] = ()
+    skills: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    last_task: JsonObject | None = None
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
+    needs_you: tuple[str, ...] = ()
+
+
+def parse_report(document: JsonObject) -> StatusReport:
+    """The report, or `BadInput` naming the field: a report that contradicts itself is none."""
+    said = Fields(document)
+    if document.get("schema") != SCHEMA:
+        raise BadInput(f"should be {SCHEMA!r}", "schema")
+    report = StatusReport(
+        node=said.node("node"),
+        incarnation=said.ulid("incarnation"),
+        generation=said.whole("generation", 0, 2**62),
+        version=said.text("version", 64),
+        written_at=cast("str", said.take("written_at", fields.moment)),
+        dispatcher=said.word("dispatcher", "running", "stopped"),
+        idle=said.flag("idle"),
+        idle_since=_maybe_moment(said, "idle_since"),
+        pending_count=said.whole("pending_count", 0, COUNT_MAX),
+        running_count=said.whole("running_count", 0, COUNT_MAX),
+        slots=said.whole("slots", 0, SLOTS_MAX),
+        free_slots=said.whole("free_slots", 0, SLOTS_MAX),
+        state=said.word("state", *STATES),
+        reason=_sentence(document, "reason"),
+        counts=_counts(said),
+        movable_count=said.maybe_whole("movable_count", 0, COUNT_MAX) or 0,
+        oldest_ready_s=said.seconds("oldest_ready_s", SECONDS_MAX),
+        doubts=read_doubts(said) if said.has("doubts") else (),
+        agents=tuple(map(_agent, said.objects("agents", AGENTS_MAX))),
+        skills=said.words("skills"),
+        capabilities=said.words("capabilities"),
+        last_task=said.mapping("last_task") if said.has("last_task") else None,
+        disk_free_bytes=said.maybe_whole("disk_free_bytes", 0, BYTES_MAX),
+        disk_total_bytes=said.maybe_whole("disk_total_bytes", 0, BYTES_MAX),
+        needs_you=_sentences(document.get("needs_you")),
+    )
+    _check_of_one_mind(report)
+    return report
+
+
+def _check_of_one_mind(report: StatusReport) -> None:
+    """A node that is idle has nothing waiting and nothing running; one that is not says no since."""
+    if report.free_slots > report.slots:
+        raise BadInput(f"{report.free_slots} of {report.slots} slots", "free_slots")
+    if not report.idle:
+        return
+    if report.pending_count or report.running_count:
+        waits = f"{report.pending_count} waiting and {report.running_count} running"
+        raise BadInput(f"idle with {waits}", "idle")
+    if report.dispatcher != "running" or report.state != "active":
+        raise BadInput(f"idle, yet {report.state} with dispatcher {report.dispatcher}", "idle")
+    if report.idle_since is None:
+        raise BadInput("missing; an idle node says since when", "idle_since")
+    if report.idle_since > report.written_at:
+        raise BadInput(f"lies after written_at {report.written_at}", "idle_since")
+
+
+def read_doubts(said: Fields) -> tuple[Doubt, ...]:
+    """The transfers that are not over for a node."""
+    return tuple(
+        Doubt(
+            xfer=entry.ulid("xfer"),
+            uid=entry.ulid("uid"),
+            epoch=entry.whole("epoch", 1, 2**62),
+            side=entry.word("side", "giver", "taker"),
+            state=entry.word("state", "ESCROW", "HELD", "MOVED", "ABORTED"),
+            peer=entry.node("peer"),
+            peer_incarnation=entry.maybe_text("peer_incarnation"),
+            age_s=entry.seconds("age_s", SECONDS_MAX) or 0.0,
+        )
+        for entry in said.objects("doubts", DOUBTS_MAX)
+    )
+
+
+def _agent(entry: Fields) -> AgentReport:
+    return AgentReport(
+        name=entry.node("name"),
+        state=entry.word("state", "available", "full", "failing"),
+        slots=entry.whole("slots", 0, SLOTS_MAX),
+        running=entry.whole("running", 0, SLOTS_MAX),
+        skills=entry.words("skills"),
+        last_heartbeat=_maybe_moment(entry, "last_heartbeat"),
+        paused=entry.flag("paused"),
+    )
+
+
+def _maybe_moment(said: Fields, name: str) -> str | None:
+    """A time as text of fixed width, so that texts compare; None where there is none."""
+    return cast("str", said.take(name, fields.moment)) if said.has(name) else None
+
+
+def _counts(said: Fields) -> dict[str, int]:
+    found = said.inside("counts") if said.has("counts") else Fields({}, "counts")
+    return {state: found.whole(state, 0, COUNT_MAX) for state in list(found.values)[:64]}
+
+
+def _sentence(document: JsonObject, name: str) -> str:
+    """A sentence for people, cut; it decides nothing, so no shape of it is refused."""
+    value = document.get(name)
+    return value[:SAID_MAX] if isinstance(value, str) else ""
+
+
+def _sentences(value: JsonValue) -> tuple[str, ...]:
+    """Sentences for people, bounded in number and length."""
+    listed = value if isinstance(value, list) else []
+    return tuple(entry[:SAID_MAX] for entry in listed[:100] if isinstance(entry, str))

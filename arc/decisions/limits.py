@@ -1,0 +1,52 @@
+"""The numbers the decisions obey, with their defaults; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StealLimits:
+    """`rebalance:` of fleet.yaml. The defaults are policy `arc0`, the seed's own numbers."""
+
+    policy: str = "arc0"  # or "swift"
+    idle_min_s: float = 120.0
+    busy_over: int = 5
+    steal_from: int = 5
+    anyone_from: int = 8
+    per_node: int = 3
+    per_cycle: int = 10
+    stale_after_s: float = 600.0
+    hops_max: int = 0  # how often a task may be stolen; swift: 2
+    transfer_s: float = 5.0  # swift: what a move costs
+    gain_min_s: float = 30.0  # swift: what a move has to bring at least
+    default_task_s: float = 600.0  # swift: how long a task takes that does not say
+    ask_again_s: float = 600.0  # swift: how long a refusal is not asked again
+
+
+@dataclass(frozen=True)
+class RouteLimits:
+    """`router:` of fleet.yaml."""
+
+    policy: str = "arc0"
+    soft: int = 12
+    hard: int = 20
+    batch: int = 10
+    keep: tuple[int, ...] = ()  # priorities that never leave the hub by themselves
+    fallback: str | None = None
+    fallback_after: int = 2  # cycles that nobody wanted a task
+    stale_after_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class HealthLimits:
+    """`health:` of fleet.yaml."""
+
+    stale_after_s: float = 600.0
+    running_over_s: float = 3600.0
+    disk_over: float = 0.8
+    failing_share: float = 0.5
+    failing_of: int = 4
+    failing_within_s: float = 3600.0
+    streak: int = 5
+    clock_off_s: float = 30.0

@@ -1,0 +1,193 @@
+"""Every error the hub raises, drawn as a tree; each says what may have changed."""
+
+from __future__ import annotations
+
+
+class ArcError(Exception):
+    """The root: whatever the hub itself raises. `code` is for machines, the text for people."""
+
+    code = "ARC-FAILED"
+    exit_code = 1
+    hint = ""
+
+    def __init__(self, message: str, *, hint: str = "", where: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint or self.hint
+        self.where = where
+
+
+class WrongUse(ArcError):
+    """The words of a command make no sense; nothing was done."""
+
+    code = "ARC-USAGE"
+    exit_code = 2
+
+
+class BadSettings(ArcError):
+    """fleet.yaml says something that cannot be obeyed; nothing was changed."""
+
+    code = "ARC-CFG"
+    exit_code = 2
+
+
+class NoFleet(ArcError):
+    """There is no fleet.yaml here; nothing was done."""
+
+    code = "ARC-NO-FLEET"
+    exit_code = 2
+    hint = "try: arc demo   ·   start a fleet here: arc init   ·   or name one: arc --fleet FILE"
+
+
+class NotFound(ArcError):
+    """No such task, node or sensor, and every node was asked; nothing was done."""
+
+    code = "ARC-NOT-FOUND"
+    exit_code = 5
+
+
+class NotFoundYet(ArcError):
+    """It was not found, but some node could not be asked: it may be there. Nothing was done."""
+
+    code = "ARC-NOT-FOUND-YET"
+    exit_code = 3
+
+
+class Ambiguous(ArcError):
+    """Several tasks fit the short form that was typed; nothing was done."""
+
+    code = "ARC-AMBIGUOUS"
+    exit_code = 2
+
+
+class NeedsWord(ArcError):
+    """Refused for safety: it needs a person's word, such as `--yes` or a reason."""
+
+    code = "ARC-NEEDS-YES"
+    exit_code = 7
+
+
+class NoHub(ArcError):
+    """No hub runs here, and what was asked needs one; nothing was done."""
+
+    code = "ARC-NO-HUB"
+    exit_code = 8
+    hint = "start it with: arc up"
+
+
+class OtherHub(ArcError):
+    """Another hub holds the lease or speaks with a higher term; nothing was done by this one."""
+
+    code = "ARC-OTHER-HUB"
+    exit_code = 8
+
+
+class WaitedTooLong(ArcError):
+    """What was waited for did not come in time; what was begun goes on."""
+
+    code = "ARC-TIMEOUT"
+    exit_code = 9
+
+
+class StateBroken(ArcError):
+    """The hub's own state folder cannot be used as it is; nothing was done."""
+
+    code = "ARC-STATE"
+
+
+class SensorBroken(ArcError):
+    """A sensor cannot be used: it is no sensor, or its name is taken. The others run on."""
+
+    code = "ARC-SENSOR"
+
+
+# --- Reaching a node ------------------------------------------------------------------------------
+
+
+class LinkError(ArcError):
+    """Something between the hub and one node; the others are not concerned."""
+
+    code = "ARC-LINK"
+    exit_code = 3
+
+    def __init__(self, node: str, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{node}: {message}", hint=hint, where=node)
+        self.node = node
+
+
+class NodeUnreachable(LinkError):
+    """No contact was made. Nothing changed on the node; trying again is safe."""
+
+    code = "ARC-SSH-UNREACHABLE"
+
+
+class HostKeyChanged(NodeUnreachable):
+    """The node showed another host key than the pinned one; not a byte was sent to it."""
+
+    code = "ARC-SSH-HOSTKEY"
+    exit_code = 4
+
+
+class HostKeyUnknown(NodeUnreachable):
+    """No host key is pinned for the node; not a byte was sent to it."""
+
+    code = "ARC-SSH-HOSTKEY-UNKNOWN"
+    exit_code = 4
+
+
+class HostKeyType(NodeUnreachable):
+    """The node offers only host keys of another type than the pinned one; nothing was sent."""
+
+    code = "ARC-SSH-HOSTKEY-TYPE"
+    exit_code = 4
+
+
+class LoginRefused(NodeUnreachable):
+    """The node did not take the hub's key; nothing changed there."""
+
+    code = "ARC-SSH-LOGIN"
+    exit_code = 4
+
+
+class NoNodeProgram(NodeUnreachable):
+    """The login worked, but no agent-node answered behind it; nothing was asked."""
+
+    code = "ARC-SSH-NO-NODE"
+
+
+class WrongNode(NodeUnreachable):
+    """Another node answered than the one meant; nothing was asked of it."""
+
+    code = "ARC-WRONG-NODE"
+
+
+class NodeSilent(NodeUnreachable):
+    """A question that changes nothing was not answered in time."""
+
+    code = "ARC-SILENT"
+
+
+class OutcomeUnknown(LinkError):
+    """The request left, no answer came. Ask the node about it before all else."""
+
+    code = "ARC-OUTCOME-UNKNOWN"
+
+    def __init__(self, node: str, doing: str, because: str) -> None:
+        super().__init__(node, f"sent {doing}, no answer ({because}); it may have happened")
+        self.doing = doing
+
+
+class AnswerUnreadable(LinkError):
+    """What came back is no answer of ours: the node lies, is broken, or speaks another version."""
+
+    code = "ARC-ANSWER"
+
+
+class NodeRefused(LinkError):
+    """The node said no, with its own rule and reason; nothing changed there."""
+
+    code = "ARC-REFUSED"
+    exit_code = 1
+
+    def __init__(self, node: str, rule: str, because: str, *, hint: str = "") -> None:
+        super().__init__(node, f"{rule}: {because}", hint=hint)
+        self.rule, self.because = rule, because
