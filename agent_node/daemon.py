@@ -17,7 +17,7 @@ from .capabilities import capabilities
 from .clock import Clock, iso, parse_iso
 from .commands import AgentRow, SetAgents, Wake
 from .config import NodeSettings
-from .desk import Session, free_bytes
+from .desk import Session, free_bytes, total_bytes
 from .dispatch import Dispatcher
 from .errors import DiskTrouble
 from .home import Home, identity_of
@@ -267,6 +267,7 @@ class Daemon:
         return build_report(
             self.store.read(Facts()), self.store.read(Doubts()), settings=self._settings,
             now=self._clock.now(), disk_free=self.disk_free(), dispatching=self.dispatching,
+            disk_total=total_bytes(self._home),
             version=__version__,
         )  # fmt: skip
 

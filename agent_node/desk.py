@@ -29,6 +29,7 @@ class Session:
 
     kind: Literal["hub", "owner"]
     term: int = 0  # a hub's, from its hello on; the owner of the machine is bound by none
+    instance: str | None = None  # which hub of that term; None: it did not say
     hub: str | None = None
     over: bool = False
     wants: frozenset[str] = field(default_factory=frozenset)
@@ -40,7 +41,7 @@ class Session:
         if self.kind == "owner":
             return Sender(by=said_by or "owner", term=None, incarnation=incarnation)
         by = said_by or (f"fleet:{self.hub}" if self.hub else "fleet")
-        return Sender(by=by, term=self.term, incarnation=incarnation)
+        return Sender(by=by, term=self.term, incarnation=incarnation, instance=self.instance)
 
 
 class Host(Protocol):
@@ -97,6 +98,12 @@ def free_bytes(home: Home) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def total_bytes(home: Home) -> int:
+    """How large the file system is where the home lies."""
+    found = os.statvfs(home.root)
+    return found.f_blocks * found.f_frsize
+
+
 @dataclass(frozen=True)
 class Desk:
     """Where requests are answered: every handler gets it, with the request and the session."""
@@ -136,6 +143,7 @@ class Desk:
             settings=self.settings,
             now=self.clock.now(),
             disk_free=self.host.disk_free(),
+            disk_total=total_bytes(self.home),
             dispatching=self.host.dispatching,
             version=__version__,
         )

@@ -28,6 +28,7 @@ def build_report(
     dispatching: bool,
     version: str,
     dispatching_since: str | None = None,
+    disk_total: int | None = None,
 ) -> JsonObject:
     """The report at `now`. A node that does not dispatch is never idle, however empty it is.
 
@@ -64,6 +65,7 @@ def build_report(
         "last_task": facts.last_task,
         "budget_remaining_usd": None,
         "disk_free_bytes": disk_free,
+        "disk_total_bytes": disk_total,
         "needs_you": _needs_you(facts, doubts),
     }
 

@@ -1,0 +1,57 @@
+"""Says what came of a command: text for people, one line of JSON for machines, one exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_node.envelope import Answer, success
+from agent_node.strict import JsonObject
+from agent_node.text import safe_text
+from arc.operations import Told
+
+from .around import Around, here
+
+ANSWER_S = 60.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """How text may look for whoever reads it."""
+
+    width: int | None = None
+    colour: bool = False
+
+
+Render = Callable[[JsonObject, Look], str]
+
+
+def tell(name: str, op: str, args: JsonObject, render: Render, *, wait_s: float = ANSWER_S) -> int:
+    """Ask the hub for one operation, say what came of it, and give the exit code."""
+    around = here()
+    told = around.ask(around, op, args, timeout_s=wait_s)
+    return say(name, told, render, around)
+
+
+def say(name: str, told: Told, render: Render, around: Around) -> int:
+    """Print what was told; `--json` prints the same facts and never changes the exit code."""
+    if around.as_json:
+        from agent_node.envelope import Exit
+
+        answer = Answer(told.data, "", Exit(told.exit), told.warnings, told.partial)
+        around.say(success(f"arc.{name}/1", around.stamp(), answer) + "\n")
+        return told.exit
+    text = render(told.data, Look(around.width, around.colour))
+    around.say(text if text.endswith("\n") or not text else text + "\n")
+    for line in told.warnings:
+        around.warn(line)
+    for entry in told.partial:
+        error = entry.get("error")
+        message = error.get("message") if isinstance(error, dict) else "could not be read"
+        around.warn(f"{entry.get('node')}: {message}")
+    return told.exit
+
+
+def line(text: object) -> str:
+    """Anything that came from a task or a node, safe to print in one line."""
+    return safe_text(str(text))
