@@ -30,6 +30,7 @@ class Sender:
     by: str = "owner"
     term: int | None = None  # None: the owner of this machine, whom no term binds
     incarnation: str | None = None  # whom the sender means; None: whoever is here
+    instance: str | None = None  # which hub of that term; None: it does not say
 
 
 OWNER = Sender()

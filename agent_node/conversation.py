@@ -120,6 +120,9 @@ def read_opening(line: bytes) -> tuple[Session, bool]:
     said = Fields(decode_object(line))
     kind: Literal["hub", "owner"] = said.word("session", "hub", "owner")
     session = Session(
-        kind, said.whole("term", 0, TERM_MAX) if said.has("term") else 0, said.maybe_node("hub")
+        kind,
+        term=said.whole("term", 0, TERM_MAX) if said.has("term") else 0,
+        hub=said.maybe_node("hub"),
+        instance=said.ulid("instance") if said.has("instance") else None,
     )
     return session, kind == "hub" and not said.flag("greeted")

@@ -29,8 +29,8 @@ class Session:
 
     kind: Literal["hub", "owner"]
     term: int = 0  # a hub's, from its hello on; the owner of the machine is bound by none
-    instance: str | None = None  # which hub of that term; None: it did not say
     hub: str | None = None
+    instance: str | None = None  # which hub of that term; None: it did not say
     over: bool = False
     wants: frozenset[str] = field(default_factory=frozenset)
 

@@ -9,11 +9,11 @@ from .desk import Desk, Session
 from .errors import BadInput, Refused
 from .fields import one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
-from .queries import Candidates, Doubts, Events, ListTasks, ShowTask, Wanting
+from .queries import Candidates, Doubts, Events, ListTasks, Moved, ShowTask, Wanting
 from .requests import Fields, Request
 from .strict import JsonObject
 from .task import State
-from .wire import EVENTS, chosen_out, doubt_out, fitting, listed_out, shown_out
+from .wire import EVENTS, chosen_out, doubt_out, fitting, given_out, listed_out, shown_out
 
 PAGE_MAX = 1000
 EVENTS_MAX = 10_000
@@ -114,6 +114,20 @@ def _wanting(entry: Fields) -> Wanting:
 def answer_doubts(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Every transfer that is not over for this node."""
     return {"doubts": [doubt_out(doubt) for doubt in desk.store.read(Doubts())]}
+
+
+def answer_moved(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Tasks that left and are kept as copies: where each went, and whether its end is known."""
+    asked = request.fields
+    query = Moved(
+        peer=asked.maybe_node("peer"),
+        open_only=asked.flag("open"),
+        after=asked.ulid("after") if asked.has("after") else "",
+        limit=asked.limit(100, PAGE_MAX),
+    )
+    given = desk.store.read(query)
+    after = given[-1].uid if len(given) == query.limit else None
+    return {"moved": [given_out(one) for one in given], "next": after}
 
 
 def answer_events(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -189,3 +189,4 @@ class Hello(Command["None"]):
     domains: JsonObject | None = None
     fenced: bool = False
     incarnation: str | None = None  # whom the hub means; a fence of an earlier one is void
+    instance: str | None = None  # the hub's own state folder: two hubs of one term differ in it

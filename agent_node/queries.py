@@ -113,6 +113,34 @@ class Doubt:
     age_s: float
 
 
+@dataclass(frozen=True)
+class Given:
+    """A task that left this node: where it went, under which transfer, and whether it has ended.
+
+    `ended` is None while its end is not known here. `here` says that a row of it is back.
+    """
+
+    uid: str
+    epoch: int
+    xfer: str
+    peer: str
+    peer_incarnation: str | None
+    at: str
+    settled: bool
+    ended: str | None
+    here: bool
+
+
+@dataclass(frozen=True)
+class Moved(Query[tuple[Given, ...]]):
+    """Tasks of which a kept copy lies here, by uid: all, to one peer, or without a known end."""
+
+    peer: str | None = None
+    open_only: bool = False
+    after: str = ""
+    limit: int = 100
+
+
 class Doubts(Query[tuple[Doubt, ...]]):
     """Every HELD, and every giver's record that is not settled yet."""
 

@@ -137,6 +137,8 @@ class _Alone:
         opening: JsonObject = {"session": "hub", "greeted": True, "term": self._session.term}
         if self._session.hub:
             opening["hub"] = self._session.hub
+        if self._session.instance:
+            opening["instance"] = self._session.instance
         return line_of(opening) + self._lines.rest()
 
 

@@ -49,8 +49,9 @@ def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
         domains=asked.mapping("domains") if asked.has("domains") else None,
         fenced=asked.flag("fenced"),
         incarnation=asked.maybe_text("incarnation"),
+        instance=asked.ulid("instance") if asked.has("instance") else None,
     )
-    session.term, session.hub = hello.term, hello.hub
+    session.term, session.hub, session.instance = hello.term, hello.hub, hello.instance
     desk.apply(request, hello)
     facts = desk.store.read(Facts())
     return {

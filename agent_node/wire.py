@@ -8,7 +8,7 @@ from .commands import Added, Because, Changed
 from .errors import BadInput, NodeError
 from .lines import encode, line_of
 from .moves import Reowned, Transferred
-from .queries import Chosen, Doubt, Listed, NodeFacts, Shown
+from .queries import Chosen, Doubt, Given, Listed, NodeFacts, Shown
 from .strict import LINE_MAX, JsonObject, JsonValue
 from .task import Task, to_wire
 from .text import safe_text
@@ -112,6 +112,11 @@ def reowned_out(owned: Reowned) -> JsonObject:
 def doubt_out(doubt: Doubt) -> JsonObject:
     """A transfer that is not over, field by field."""
     return dict(doubt.__dict__)
+
+
+def given_out(given: Given) -> JsonObject:
+    """A task that left, field by field."""
+    return dict(given.__dict__)
 
 
 def listed_out(listed: Listed) -> JsonObject:

@@ -9,7 +9,7 @@ from ..errors import Refused
 from ..moves import Hello, Quarantine, Release
 from ..task import State
 from ..ulid import later_ulid
-from .transaction import Transaction, check_sender, may_change
+from .transaction import Transaction, check_sender, is_other_hub, may_change, other_hub
 
 
 def quarantine(tx: Transaction, command: Quarantine) -> None:
@@ -66,15 +66,21 @@ def hello(tx: Transaction, command: Hello) -> None:
     if command.term < node.term:
         text = f"{node.name} has seen term {node.term} of hub {node.hub}; this is {command.term}"
         raise Refused("old_term", text, "old_term")
+    if is_other_hub(node, command.term, command.instance):
+        raise Refused("other_hub", other_hub(node), "other_hub")
     if command.fenced:
         enter_quarantine(tx, f"fenced, says hub {command.hub}", by=f"fleet:{command.hub}")
         return
     domains = node.domains
     if command.domains is not None:
         domains = json.dumps(command.domains, sort_keys=True)
-    said = (command.term, command.hub, command.fleet, command.boot_id, domains)
-    if said != (node.term, node.hub, node.fleet, node.hello_boot, node.domains):
+    # A hub that says no instance leaves the known one of its term; a higher term replaces it.
+    instance = command.instance or (node.hub_instance if command.term == node.term else None)
+    said = (command.term, command.hub, command.fleet, command.boot_id, domains, instance)
+    known = (node.term, node.hub, node.fleet, node.hello_boot, node.domains, node.hub_instance)
+    if said != known:
         tx.set_node(term=command.term, hub=command.hub, fleet=command.fleet,
-                    hello_boot=command.boot_id, domains=domains)  # fmt: skip
+                    hello_boot=command.boot_id, domains=domains,
+                    hub_instance=instance)  # fmt: skip
         because = f"term {command.term} at {iso(tx.now)}"
         tx.event("hub_seen", by=f"fleet:{command.hub}", because=because)

@@ -15,8 +15,10 @@ from ..queries import (
     Due,
     Events,
     Facts,
+    Given,
     Listed,
     ListTasks,
+    Moved,
     NextDue,
     NodeFacts,
     OpenAttempt,
@@ -248,6 +250,29 @@ def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
         Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))
         for xfer, uid, epoch, side, outcome, peer, incarnation, age in tx.db.execute(
             _DOUBTS, (tx.stamp,)
+        )
+    )
+
+
+_GIVEN = """
+SELECT m.uid, m.epoch, m.xfer, m.peer, m.peer_incarnation, m.at,
+       coalesce(x.settled_at, m.settled_at) IS NOT NULL, m.ended,
+       EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
+  FROM tombstone m LEFT JOIN transfer x ON x.xfer = m.xfer
+ WHERE m.spec IS NOT NULL AND m.xfer IS NOT NULL AND m.peer IS NOT NULL AND m.uid > :after
+   AND (:peer IS NULL OR m.peer = :peer) AND (NOT :open_only OR m.ended IS NULL)
+ ORDER BY m.uid LIMIT :limit
+"""
+
+
+def moved(tx: Transaction, query: Moved) -> tuple[Given, ...]:
+    """What left this node and is still kept as a copy, in the order of the uids."""
+    values = {"after": query.after, "peer": query.peer, "open_only": query.open_only,
+              "limit": query.limit}  # fmt: skip
+    return tuple(
+        Given(uid, epoch, xfer, peer, incarnation, at, bool(settled), ended, bool(here))
+        for uid, epoch, xfer, peer, incarnation, at, settled, ended, here in tx.db.execute(
+            _GIVEN, values
         )
     )
 

@@ -197,7 +197,10 @@ CREATE TABLE event (
 CREATE INDEX event_of ON event (uid) WHERE n IS NULL AND uid IS NOT NULL
 """
 
-STEPS: tuple[str, ...] = (_FIRST,)
+# Two hubs may come to speak with one term; the node obeys the one that it heard first.
+_HUB_INSTANCE = "ALTER TABLE node ADD COLUMN hub_instance TEXT"
+
+STEPS: tuple[str, ...] = (_FIRST, _HUB_INSTANCE)
 VERSION = len(STEPS)
 
 

@@ -70,14 +70,15 @@ def _record(command: Hold, offer: Offer, outcome: str, because: Because | None =
 
 
 def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
-    """The copy as it will live here: one epoch on, one hop further, and who sent it."""
-    source, stolen_from = task.source, task.stolen_from
+    """The copy as it will live here: one epoch on, and who sent it; only being stolen is a hop."""
+    source, stolen_from, hops = task.source, task.stolen_from, task.hops
     if command.why == "stolen":
         source, stolen_from = f"fleet:{command.giver}:stolen", command.giver
+        hops += 1
     elif command.why == "routed":
         source = f"fleet:{tx.node.hub or command.giver}:router"
     fields = to_wire(task)
-    fields |= {"epoch": task.epoch + 1, "hops": task.hops + 1}
+    fields |= {"epoch": task.epoch + 1, "hops": hops}
     return built_task({**fields, "source": source, "stolen_from": stolen_from})
 
 

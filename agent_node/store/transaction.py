@@ -17,6 +17,7 @@ from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
 
 if TYPE_CHECKING:
+    from .ready import Ready
     from .transfers import Record
 
 _compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -55,6 +56,7 @@ class NodeRow:
     xfer_floor: str
     drain_until: str | None
     drain_then: str | None
+    hub_instance: str | None = None
 
 
 _NODE_COLUMNS = ", ".join(NodeRow.__dataclass_fields__)
@@ -69,6 +71,7 @@ class Live:
     queue_max: int = 10_000
     tasks_dir: Path | None = None
     idle_since: str | None = None
+    ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
 
 
 class Transaction:
@@ -92,6 +95,7 @@ class Transaction:
         self.moved: dict[str, int] = {}
         self.changed = False
         self.generation_due = False
+        self.instance: str | None = None  # of the hub whose command this is; None: it says none
         self.heard = False  # of a later incarnation of another node
         self.heard_of: set[object] = set()
         self.records: dict[str, Record | None] = {}  # transfers that were looked up, as they are
@@ -226,6 +230,24 @@ def check_term(tx: Transaction, term: int | None) -> None:
             f" this one says {term}; nothing changed",
             "old_term",
         )
+    if term is not None and is_other_hub(tx.node, term, tx.instance):
+        raise Refused("other_hub", other_hub(tx.node), "other_hub")
+
+
+def is_other_hub(node: NodeRow, term: int, instance: str | None) -> bool:
+    """Whether another hub spoke here first with this very term. Who names no instance is believed:
+    an older hub does not know the word.
+    """
+    known = node.hub_instance
+    return term == node.term and None not in (known, instance) and instance != known
+
+
+def other_hub(node: NodeRow) -> str:
+    """Why the second of two hubs with one term is refused."""
+    return (
+        f"{node.name} obeys another hub of term {node.term} that is named {node.hub}; nothing"
+        " changed; end one of the two, or let this one take over with a higher term"
+    )
 
 
 def check_not_quarantined(tx: Transaction) -> None:

@@ -27,6 +27,8 @@ from .transaction import Transaction
 
 def carry_out(tx: Transaction, command: Command[Any]) -> object:
     """The outcome of one command, with everything that it wrote."""
+    sender = getattr(command, "sender", commands.OWNER)
+    tx.instance = sender.instance
     outcome = _COMMANDS[type(command)](tx, command)
     tx.flush()
     return outcome
@@ -76,6 +78,7 @@ _QUERIES: dict[type, Callable[..., object]] = {
     queries.ShowTask: reading.show_task,
     queries.Events: reading.events,
     queries.Doubts: reading.doubts,
+    queries.Moved: reading.moved,
     queries.OpenAttempts: reading.open_attempts,
     queries.NextDue: reading.next_due,
     queries.Candidates: candidates.candidates,

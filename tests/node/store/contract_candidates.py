@@ -9,6 +9,7 @@ import pytest
 
 from agent_node import moves as m
 from agent_node import queries as q
+from agent_node.strict import JsonObject
 from tests.builders import NodeAtHand, a_task, uid, xfer
 from tests.node.store.contract import Contract
 
@@ -23,6 +24,11 @@ def chosen(node: NodeAtHand, *wanting: q.Wanting, **how: Any) -> q.Chosen:
 
 def numbers(answer: q.Chosen) -> list[int]:
     return [int(task.uid[6:]) for task in answer.tasks]
+
+
+def knows(node: NodeAtHand, domains: JsonObject) -> None:
+    """The hub says hello with this table."""
+    node.say(m.Hello("arc0", "arc", 1, node.clock.boot_id(), domains=domains))
 
 
 class Chooses(Contract):
@@ -74,6 +80,35 @@ class Chooses(Contract):
         node.say(m.Hello("arc0", "arc", 1, boot, domains={"protocol": {"skills": ["clarity"]}}))
         node.has(a_task(1, skills=["clarity"]), a_task(2, skills=["prose"]))
         assert numbers(chosen(node, q.Wanting("loom", domains=("protocol",)))) == [1]
+
+    def test_a_task_that_names_no_domain_is_guessed_at_by_its_subject(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task(1, subject="Research: bees"), a_task(2, subject="bees"))
+        research = q.Wanting("loom", domains=("research",))
+        assert chosen(node, research).eligible == 0
+        knows(node, {"research": {"prefix": ["research:"]}})
+        assert numbers(chosen(node, research)) == [1]
+        knows(node, {"version": "2", "research": {"words": ["bees"]}})
+        assert chosen(node, research).eligible == 2
+        assert chosen(node, q.Wanting("loom", never=("research",))).eligible == 0
+
+    def test_a_guess_makes_no_task_tagged(self, node: NodeAtHand) -> None:
+        knows(node, {"research": {"words": ["bees"]}})
+        node.has(a_task(1, priority=8, subject="bees"), a_task(2, priority=7, subject="bees"))
+        answer = chosen(node, q.Wanting("loom", domains=("protocol",), untagged_from=8))
+        assert (numbers(answer), answer.kept) == ([1], {"may_do_this_work": 1})
+
+    def test_a_task_with_skills_or_a_domain_is_not_guessed_at(self, node: NodeAtHand) -> None:
+        knows(node, {"research": {"words": ["bees"]}})
+        node.has(a_task(1, subject="bees", skills=["x"]), a_task(2, subject="bees", domain="y"))
+        assert chosen(node, q.Wanting("loom", domains=("research",))).eligible == 0
+
+    def test_what_was_guessed_never_leaves_the_node(self, node: NodeAtHand) -> None:
+        knows(node, {"research": {"words": ["bees"]}})
+        node.has(a_task(1, subject="bees"))
+        assert chosen(node).tasks[0].domain is None
+        assert node.gives_away(xfer(), a_task(1)).domain is None
 
     def test_what_a_node_never_does_stays(self, node: NodeAtHand) -> None:
         node.has(a_task(1, domain="research"), a_task(2))

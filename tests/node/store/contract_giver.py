@@ -229,3 +229,37 @@ class Gives(Contract):
         for name in ("body", "key", "tags", "extra", "priority", "created_at", "origin"):
             assert kept[name] == to_wire(left)[name]
         assert kept["hops"] == 2
+
+    def test_what_left_is_told_by_peer_with_the_transfer_and_the_incarnation(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task(1), a_task(2), a_task(3))
+        node.gives_away(xfer(1), a_task(1), peer_incarnation="01J00000000000000000000001")
+        node.gives_away(xfer(2), a_task(2), to="forge")
+        told = node.ask(q.Moved(peer="loom"))
+        assert [(one.uid, one.xfer, one.peer_incarnation) for one in told] == [
+            (uid(1), xfer(1), "01J00000000000000000000001")
+        ]
+        assert (told[0].epoch, told[0].settled, told[0].ended, told[0].here) == (
+            2, False, None, False
+        )
+        assert [one.uid for one in node.ask(q.Moved())] == [uid(1), uid(2)]
+
+    def test_a_task_whose_end_is_known_is_no_longer_open(self, node: NodeAtHand) -> None:
+        node.has(a_task(1), a_task(2))
+        node.gives_away(xfer(1), a_task(1))
+        node.gives_away(xfer(2), a_task(2))
+        node.settled(xfer(1), uid(1), ended="COMPLETED")
+        node.settled(xfer(2), uid(2))
+        told = node.ask(q.Moved())
+        assert [(one.settled, one.ended) for one in told] == [(True, "COMPLETED"), (True, None)]
+        assert [one.uid for one in node.ask(q.Moved(open_only=True))] == [uid(2)]
+
+    def test_pages_of_what_left_follow_each_other(self, node: NodeAtHand) -> None:
+        node.has(a_task(1), a_task(2))
+        node.gives_away(xfer(1), a_task(1))
+        node.gives_away(xfer(2), a_task(2))
+        (first,) = node.ask(q.Moved(limit=1))
+        (second,) = node.ask(q.Moved(after=first.uid, limit=1))
+        assert (first.uid, second.uid) == (uid(1), uid(2))
+        assert node.ask(q.Moved(after=second.uid)) == ()

@@ -9,6 +9,7 @@ import pytest
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
+from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
 from agent_node.task import Task
 from tests.builders import NodeAtHand, a_task, refusal, uid, xfer
@@ -20,6 +21,13 @@ OTHER = "01ANQTHER00000000000000000"
 
 def hello(node: NodeAtHand, term: int, *, fenced: bool = False) -> None:
     node.say(m.Hello("arc0", "arc", term, node.clock.boot_id(), fenced=fenced))
+
+
+FIRST, SECOND = "01J00000000000000000000001", "01J00000000000000000000002"
+
+
+def heard(node: NodeAtHand, term: int, instance: str | None) -> None:
+    node.say(m.Hello("arc0", "arc", term, node.clock.boot_id(), instance=instance))
 
 
 def hold_of(task: Task, sender: c.Sender, *, number: int = 9, peer: str | None = None) -> m.Hold:
@@ -82,6 +90,36 @@ class KnowsSenders(Contract):
         hello(busy(node), 5)
         sender = c.Sender("hub:arc", term, node.facts().incarnation)
         assert node.say(escrow_of(sender))[0].outcome == "escrowed"
+
+    @pytest.mark.parametrize("name", MUTATIONS)
+    def test_a_second_hub_of_the_same_term_changes_nothing(
+        self, node: NodeAtHand, name: str
+    ) -> None:
+        """Seen to fail with the last check of `check_term` taken out."""
+        heard(busy(node), 5, FIRST)
+        before = node.dump()
+        assert refusal(node, MUTATIONS[name](c.Sender("hub:two", 5, None, SECOND))) == "other_hub"
+        assert node.dump() == before
+
+    def test_a_second_hub_of_the_same_term_is_not_remembered(self, node: NodeAtHand) -> None:
+        """Seen to fail without the check in `hello`."""
+        heard(node, 5, FIRST)
+        with pytest.raises(Refused, match="obeys another hub"):
+            heard(node, 5, SECOND)
+        assert node.say(c.Add((T9,), c.Sender("hub", 5, None, FIRST)))[0].outcome == "added"
+
+    def test_a_higher_term_replaces_the_hub_that_was_known(self, node: NodeAtHand) -> None:
+        heard(busy(node), 5, FIRST)
+        heard(node, 6, SECOND)
+        assert node.say(c.Add((T9,), c.Sender("hub", 6, None, SECOND)))[0].outcome == "added"
+        assert refusal(node, escrow_of(c.Sender("hub", 6, None, FIRST))) == "other_hub"
+
+    def test_a_hub_that_names_no_instance_is_taken_at_its_term(self, node: NodeAtHand) -> None:
+        heard(busy(node), 5, FIRST)
+        heard(node, 5, None)
+        assert node.say(escrow_of(c.Sender("hub", 5)))[0].outcome == "escrowed"
+        other = c.Sender("hub", 5, None, SECOND)
+        assert refusal(node, c.Cancel(uid(1), "no", other)) == "other_hub"
 
     def test_an_owner_is_bound_by_no_term(self, node: NodeAtHand) -> None:
         hello(node, 5)

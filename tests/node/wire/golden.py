@@ -39,6 +39,10 @@ FOR_LOOM = {"node": "loom", "domains": [], "untagged_from": 8}
 SCENES: dict[str, list[dict[str, Any]]] = {
     "hello": [HUB],
     "hello-old-term": [HUB, {**HUB, "term": 2}],
+    "hello-other-hub": [
+        {**HUB, "instance": "01J00000000000000000000001"},
+        {**HUB, "instance": "01J00000000000000000000002"},
+    ],
     "status": [ADD, {"do": "status"}],
     "list": [ADD, {"do": "list", "states": ["READY"], "limit": 10, "after": 0}],
     "show": [ADD, {"do": "show", "uid": uid(1)}],
@@ -66,6 +70,10 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "reown-refused": [{"do": "reown", "uids": [{"uid": uid(1), "epoch": 1048577}], "fenced": []}],
     "quarantine": [{"do": "quarantine", **PERSON}],
     "doubts": [ADD, ESCROW, {"do": "doubts"}],
+    "moved": [
+        ADD, ESCROW, {"do": "commit", "moves": [GIVEN]},
+        {"do": "moved", "peer": "loom", "open": True, "limit": 10},
+    ],
     "pause": [{"do": "pause", **PERSON}],
     "resume": [{"do": "pause", **PERSON}, {"do": "resume", **PERSON}],
     "drain": [{"do": "drain", "deadline_s": 600, "then": "wait", **PERSON}],
