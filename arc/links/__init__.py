@@ -13,7 +13,7 @@ WRITE_S = 15.0  # and one that changes something: its answer is worth waiting fo
 
 # What changes nothing on the node: without an answer, nothing has happened. Everything else may
 # have happened, and is safe to repeat under its own ids (see docs/wire.md).
-READS = frozenset("hello status list show log candidates doubts events subscribe".split())
+READS = frozenset("hello status list show log candidates doubts moved events subscribe".split())
 
 EventHeard = Callable[[str, str], None]  # (node, event): idle, free_slot, task_ready, …
 

@@ -1,0 +1,170 @@
+"""Reaches the hub's own queue, which lies in its state folder and is answered in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from agent_node.clock import Clock, parse_iso
+from agent_node.commands import Wake
+from agent_node.desk import Session
+from agent_node.errors import NodeError
+from agent_node.home import Home, HomeLock, check_home
+from agent_node.lines import line_of
+from agent_node.opening import opened
+from agent_node.replies import Answers
+from agent_node.strict import LINE_MAX, JsonObject, decode_object
+from arc.errors import LinkError, NodeRefused, NodeUnreachable, OtherHub
+
+from . import EventHeard, HelloWords, Met
+from .answers import (
+    LATER_HUB,
+    Greeting,
+    changes,
+    met_by_later_hub,
+    parse_greeting,
+    parse_met,
+    refusal,
+)
+
+log = logging.getLogger("arc.links")
+
+NAME = "inbox"
+WAKE_EVERY_S = 1.0  # leases that ended and times that came are looked for no more often than this
+SETTINGS = """\
+# The hub's own queue: what nobody has been given yet. Nothing runs here.
+name = "inbox"
+queue_max = 100000
+"""
+BRINGS_WORK = frozenset({"add", "activate", "retry", "resolve", "release"})
+
+
+class InboxLink:
+    """A `Link` to a store of the same kind as every node's, held open under its own lock.
+
+    One request at a time, each a whole transaction, and no waiting inside one. Nothing is ever
+    dispatched here, so a `hold` into it needs `even_if_stopped`.
+    """
+
+    def __init__(self, home: Path, words: HelloWords, *, clock: Clock) -> None:
+        self.name = NAME
+        self.requests = 0
+        self.met: Met | None = None
+        self._home, self._words, self._clock = Home(home), words, clock
+        self._held = ExitStack()
+        self._answers: Answers | None = None
+        self._session = Session("hub")
+        self._woke_at = 0.0
+        self._listener: EventHeard | None = None
+        self._closed = False
+
+    async def ask(
+        self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
+    ) -> JsonObject:
+        """The result of one request; it is there at once, so there is nothing to wait for."""
+        given = fields or {}
+        answers = self._open()
+        if self.met is not None and self.met.old_term and changes(do, given):
+            raise OtherHub(f"{self.name}: {self.met.old_term}; {do} was not sent")
+        self._wake(answers)
+        result = self._say(answers, do, given)
+        if self._listener is not None and do in BRINGS_WORK:
+            asyncio.get_running_loop().call_soon(self._listener, self.name, "task_ready")
+        return result
+
+    async def meet(self) -> Met:
+        """What our own queue answered to hello, once it is open."""
+        self._open()
+        assert self.met is not None, "an open inbox has been greeted"
+        return self.met
+
+    async def listen(self, heard: EventHeard) -> None:
+        """Tell `heard` when work may have come in."""
+        self._listener = heard
+
+    async def close(self) -> None:
+        """Give the queue and its lock back."""
+        self._closed, self._answers, self.met = True, None, None
+        try:
+            self._held.close()
+        except (NodeError, OSError) as error:  # its report is made anew at the next start
+            log.warning("inbox_unreported", extra={"node": self.name, "because": str(error)})
+
+    def _open(self) -> Answers:
+        if self._answers is not None:
+            return self._answers
+        if self._closed:
+            raise NodeUnreachable(self.name, "the hub has closed its inbox; nothing was asked")
+        try:
+            answers = self._enter()
+            greeting = parse_greeting(answers.greeting())
+            self.met = self._hello(answers, greeting)
+        except LinkError:
+            self._held.close()
+            raise
+        except (NodeError, OSError) as error:
+            self._held.close()
+            text = f"the hub's own queue cannot be opened: {error}; nothing was asked"
+            raise NodeUnreachable(self.name, text) from error
+        self._answers = answers
+        return answers
+
+    def _enter(self) -> Answers:
+        """The queue under its lock, made first where there is none; leases that ended end now."""
+        make_home(self._home)
+        check_home(self._home)
+        lock = HomeLock.try_take(self._home)
+        if lock is None:
+            raise NodeUnreachable(self.name, f"{self._home.root}: another process holds its lock")
+        self._woke_at = self._clock.boottime()
+        return self._held.enter_context(opened(self._home, lock, self._clock))
+
+    def _hello(self, answers: Answers, greeting: Greeting) -> Met:
+        words = self._words.to(greeting.incarnation, fenced=False)
+        try:
+            met = parse_met(self._say(answers, "hello", words))
+            parse_iso(met.at)
+            return met
+        except NodeRefused as refused:
+            if refused.rule not in LATER_HUB:
+                raise
+            return met_by_later_hub(greeting, self._words.term, refused.because)
+
+    def _wake(self, answers: Answers) -> None:
+        now = self._clock.boottime()
+        if now - self._woke_at >= WAKE_EVERY_S:
+            self._woke_at = now
+            try:
+                answers.desk.store.apply(Wake())
+            except NodeError as error:
+                raise NodeUnreachable(self.name, f"{error}; nothing was asked") from error
+
+    def _say(self, answers: Answers, do: str, fields: JsonObject) -> JsonObject:
+        """Through the same strict lines as any node, so that nothing works here and not there."""
+        self.requests += 1
+        line = line_of({"id": self.requests, "do": do, **fields})
+        if len(line) > LINE_MAX:
+            text = f"{do} takes {len(line)} bytes, a line {LINE_MAX}; ask for less at a time"
+            raise NodeRefused(self.name, "line_too_long", text)
+        said = decode_object(answers.answer(self._session, line[:-1]))
+        result = said.get("result")
+        if said.get("ok") is True and isinstance(result, dict):
+            return result
+        raise refusal(self.name, do, said.get("error"), changes=changes(do, fields))
+
+
+def make_home(home: Home) -> None:
+    """A home for the inbox, for its owner alone; one that is there stays as it is."""
+    home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.config.exists():
+        return
+    fresh = home.config.with_name(f".{home.config.name}.{os.urandom(8).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(SETTINGS)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(fresh, home.config)

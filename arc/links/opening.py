@@ -1,0 +1,50 @@
+"""Gives every node of fleet.yaml its link, by the way that fleet.yaml says; opens none of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from agent_node.clock import Clock
+from arc.settings import FleetSettings, NodeEntry
+
+from . import HelloWords, Link
+from .inbox import NAME, InboxLink
+from .pipes import PipeWay
+from .standing import Fenced, StandingLink, Way
+
+
+def open_links(
+    settings: FleetSettings,
+    words: HelloWords,
+    *,
+    clock: Clock,
+    rng: random.Random,
+    is_fenced: Fenced,
+    skip: frozenset[str] = frozenset(),
+) -> dict[str, Link]:
+    """Every node's link by its name, and `inbox`; those in `skip` (suspended) have none.
+
+    Nothing is connected yet: the first request, `meet` or `listen` does that.
+    """
+    links: dict[str, Link] = {NAME: InboxLink(settings.state / NAME, words, clock=clock)}
+    for node in settings.nodes:
+        if node.name not in skip:
+            links[node.name] = StandingLink(
+                node.name,
+                way_to(node, settings),
+                words,
+                clock=clock,
+                rng=random.Random(rng.getrandbits(64)),  # noqa: S311 - spreads pauses, no secret
+                is_fenced=is_fenced,
+            )
+    return links
+
+
+def way_to(node: NodeEntry, settings: FleetSettings) -> Way:
+    """By pipe on this machine, by SSH elsewhere; asyncssh is loaded for the first SSH node."""
+    if node.local:
+        return PipeWay(node.name, None if node.home is None else Path(node.home).expanduser())
+    from .ssh import SshWay
+
+    return SshWay(node, settings)

@@ -1,0 +1,249 @@
+"""Reaches a node over SSH: one connection, kept, and on it one session of agent-node."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import getpass
+from pathlib import Path
+
+import asyncssh
+
+from arc.errors import NodeUnreachable, StateBroken
+from arc.keys import COMMAND, private_key_path
+from arc.settings import FleetSettings, NodeEntry
+
+from .hostkeys import KINDS, HostKey, HostKeys, parse_host_key
+from .talk import Talk
+from .translating import BANNER, KEYS, LOGIN, STAGES, START, TCP, Failure, explain, lost
+
+CONNECT_S = 10.0  # for all of it: the name, TCP, the keys, the login
+CHANNEL_S = 10.0  # for the session and the start of its program
+CLOSE_S = 2.0
+ALIVE_EVERY_S, ALIVE_MISSES = 5.0, 2  # so a frozen machine is noticed within 15 s
+KEX = ("mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org")
+CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com")
+MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com")  # unused beside AEAD
+NO_KEY = "the hub's own key cannot be read"
+
+
+class SshWay:
+    """The way to one node. Its host key is pinned in our own file, and nothing is assumed."""
+
+    def __init__(self, node: NodeEntry, settings: FleetSettings) -> None:
+        self._node, self._settings = node, settings
+        self._keys = HostKeys(settings.state / "known_hosts")
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._witness = _Witness()
+
+    @property
+    def stage(self) -> str:
+        """How far the connection has come, in words."""
+        return STAGES[self._witness.stage].format(where=where(self._node))
+
+    async def open(self, talk: Talk) -> None:
+        """A session of the forced command; the connection is made where there is none."""
+        connection = self._connection
+        if connection is None or connection.is_closed():
+            connection = await self._connect()
+        try:
+            async with asyncio.timeout(CHANNEL_S):
+                await connection.create_session(
+                    lambda: _Session(talk), COMMAND,
+                    env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
+                )  # fmt: skip
+        except (OSError, asyncssh.Error) as error:
+            connection.abort()
+            raise explain(self._node.name, self._failure(error, CHANNEL_S, None)) from error
+
+    async def close(self) -> None:
+        """End the connection; whatever does not end within two seconds is cut."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await _closed(connection)
+
+    async def _connect(self) -> asyncssh.SSHClientConnection:
+        try:
+            pinned = self._keys.pinned(self._node.name)
+        except StateBroken as error:
+            raise NodeUnreachable(self._node.name, f"{error}; nothing was sent") from error
+        self._witness = _Witness()
+        try:
+            self._connection = await connect(self._node, self._settings, pinned, self._witness)
+        except (OSError, asyncssh.Error) as error:
+            failure = self._failure(error, CONNECT_S, pinned)
+            if failure.may_be_about_keys:
+                self._witness.offered = await offered_key(self._node, self._settings)
+                failure = self._failure(error, CONNECT_S, pinned)
+            raise explain(self._node.name, failure) from error
+        except ValueError as error:  # our own key, the host's name, or ssh_config
+            raise NodeUnreachable(self._node.name, f"{error}; nothing was sent") from error
+        return self._connection
+
+    def _failure(self, error: Exception, limit_s: float, pinned: HostKey | None) -> Failure:
+        return Failure(
+            where=where(self._node),
+            stage=self._witness.stage,
+            kind=type(error).__name__,
+            reason=str(error),
+            seconds=limit_s,
+            pinned=pinned,
+            offered=self._witness.offered,
+        )
+
+
+def where(node: NodeEntry) -> str:
+    """The address as people write it."""
+    user = f"{node.user}@" if node.user else ""
+    return f"{user}{node.host}:{node.port}"
+
+
+async def offered_key(node: NodeEntry, settings: FleetSettings) -> HostKey | None:
+    """The host key that the node shows now; None: it shows none of a type that we take.
+
+    The handshake ends at the key: no name, no login and no byte of ours follows.
+    """
+    witness = _Witness()
+    try:
+        connection = await connect(node, settings, None, witness)
+    except (OSError, asyncssh.Error):
+        return witness.offered  # refused by us, as meant; without a key the first error stands
+    await _closed(connection)
+    return witness.offered
+
+
+async def connect(
+    node: NodeEntry, settings: FleetSettings, pinned: HostKey | None, witness: _Witness
+) -> asyncssh.SSHClientConnection:
+    """The only place where the hub connects to anything. Everything is said, nothing inherited.
+
+    No ~/.ssh/config, agent, forwarding, password or environment; without a pinned key no host is
+    trusted, and the connection ends at the host's key.
+    """
+    if pinned is None:
+        algorithms = [name for names in KINDS.values() for name in names]
+        trusted = []
+    else:
+        algorithms = list(KINDS[pinned.kind])
+        trusted = [asyncssh.import_public_key(pinned.text)]
+    own_config = settings.ssh_config
+    return await asyncssh.connect(
+        node.host or "", node.port,
+        config=None if own_config is None else [str(own_config)],
+        client_factory=lambda: witness,
+        username=node.user or (getpass.getuser() if own_config is None else ()),
+        client_keys=[_client_key(settings.state)], client_certs=[], passphrase=None,
+        known_hosts=(trusted, [], []), host_key_alias=node.name,
+        server_host_key_algs=algorithms,
+        x509_trusted_certs=None, agent_path=None, agent_identities=None, agent_forwarding=False,
+        pkcs11_provider=None, password=None, preferred_auth=["publickey"], public_key_auth=True,
+        password_auth=False, kbdint_auth=False, host_based_auth=False, disable_trivial_auth=True,
+        gss_host=None, gss_kex=False, gss_auth=False, gss_delegate_creds=False,
+        kex_algs=list(KEX), encryption_algs=list(CIPHERS), mac_algs=list(MACS),
+        compression_algs=["none"], signature_algs=["ssh-ed25519"],
+        connect_timeout=CONNECT_S, login_timeout=CONNECT_S, tcp_keepalive=True,
+        keepalive_interval=ALIVE_EVERY_S, keepalive_count_max=ALIVE_MISSES,
+        env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
+    )  # fmt: skip
+
+
+def _client_key(state: Path) -> asyncssh.SSHKey:
+    path = private_key_path(state)
+    try:
+        return _read_key(str(path), path.stat().st_mtime_ns)
+    except (OSError, asyncssh.KeyImportError) as error:
+        raise ValueError(f"{NO_KEY}: {path}: {error}; make one with: arc init") from error
+
+
+@functools.lru_cache(maxsize=4)
+def _read_key(path: str, changed_ns: int) -> asyncssh.SSHKey:
+    """Read once for all nodes; a changed file is read again."""
+    return asyncssh.read_private_key(path)
+
+
+async def _closed(connection: asyncssh.SSHClientConnection) -> None:
+    connection.close()
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await connection.wait_closed()
+    except TimeoutError:
+        connection.abort()
+
+
+class _Witness(asyncssh.SSHClient):
+    """Watches one connection come up, so that an error can say how far it came."""
+
+    def __init__(self) -> None:
+        self.offered: HostKey | None = None
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._logged_in = False
+
+    @property
+    def stage(self) -> str:
+        """One of the words that translating.py knows."""
+        if self._connection is None:
+            return TCP
+        if self._logged_in:
+            return START
+        if self._connection.get_extra_info("server_version") is None:
+            return BANNER
+        return LOGIN if self._connection.get_server_host_key() else KEYS
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self._connection = conn
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        """Asked for a key that is not the pinned one: never trusted, only looked at."""
+        self.offered = parse_host_key(key.export_public_key().decode())
+        return False
+
+    def auth_completed(self) -> None:
+        self._logged_in = True
+
+
+class _Session(asyncssh.SSHClientSession[bytes]):
+    """Carries bytes between one channel and the talk; it never raises."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._status: int | None = None
+        self._how = "agent-node left"
+
+    def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
+        self._talk.connect(_Channel(chan))
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        if datatype == asyncssh.EXTENDED_DATA_STDERR:
+            self._talk.complained(data)
+        else:
+            self._talk.received(data)
+
+    def exit_status_received(self, status: int) -> None:
+        self._status, self._how = status, f"agent-node left (exit {status})"
+
+    def exit_signal_received(
+        self, signal: str, core_dumped: bool, msg: str, lang: str  # noqa: FBT001 - asyncssh's
+    ) -> None:  # fmt: skip
+        self._how = f"agent-node was ended by signal {signal[:16]}"
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        how = self._how if exc is None else lost(str(exc))
+        self._talk.ended(how, exit_status=self._status)
+
+
+class _Channel:
+    """A talk's way out. asyncssh keeps what the node does not read; the talk watches how much."""
+
+    def __init__(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:
+        self._channel = channel
+
+    def send(self, line: bytes) -> None:
+        self._channel.write(line)
+
+    def unsent(self) -> int:
+        return self._channel.get_write_buffer_size()
+
+    def close(self) -> None:
+        self._channel.close()

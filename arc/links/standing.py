@@ -1,0 +1,281 @@
+"""Keeps one session with a node standing: opened when needed, once for all who wait, and again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from agent_node.clock import Clock, parse_iso
+from agent_node.errors import BadInput
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.wire import EVENTS
+from arc.errors import (
+    AnswerUnreadable,
+    ArcError,
+    LinkError,
+    NodeRefused,
+    NodeUnreachable,
+    OtherHub,
+    WrongNode,
+)
+
+from . import READ_S, READS, WRITE_S, EventHeard, HelloWords, Met
+from .answers import LATER_HUB, Greeting, changes, met_by_later_hub, parse_met
+from .pausing import FIRST_S, PATIENCE_S, Pausing
+from .talk import Talk
+
+GREET_S = 10.0  # for the node's program to start and speak
+CLOSED = "the hub has closed this link; nothing was asked"
+OPEN_S = 40.0  # for all of it: connect, log in, greet, hello
+
+EVERY_EVENT: list[JsonValue] = [*sorted(EVENTS)]
+
+Fenced = Callable[[str, str], bool]  # (node, incarnation): whether a person declared it dead
+Pause = Callable[[float], Awaitable[None]]
+
+
+class Way(Protocol):
+    """How one node's `agent-node serve --stdio` is reached."""
+
+    @property
+    def stage(self) -> str:
+        """How far an opening has come, in words, for whoever gives up waiting."""
+
+    async def open(self, talk: Talk) -> None:
+        """Connect the talk, in bounded time, or raise `NodeUnreachable` and its kinds."""
+
+    async def close(self) -> None:
+        """Let go of everything, in bounded time."""
+
+
+@dataclass(eq=False)
+class _Session:
+    talk: Talk
+    met: Met
+    since: float
+    hears: bool = False
+
+
+class StandingLink:
+    """A `Link` over any `Way`. One opening at a time serves everybody who waits for one.
+
+    After a failed opening, and after a session that did not last, the next one waits (`Pausing`).
+    Who asks meanwhile gets the last error again, unless the wait is short; `meet` tries anew.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        way: Way,
+        words: HelloWords,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        is_fenced: Fenced,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        self.name = name
+        self._way, self._words = way, words
+        self._clock = clock
+        self._is_fenced, self._pause = is_fenced, pause
+        self._session: _Session | None = None
+        self._opening: asyncio.Task[_Session] | None = None
+        self._pausing = Pausing(clock, rng)
+        self._last_error: ArcError | None = None
+        self._listener: EventHeard | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._closed = False
+        self.requests = 0
+        self.noise = ""
+        """What the node's login shell printed before the greeting; empty: nothing."""
+
+    @property
+    def met(self) -> Met | None:
+        """What the node answered to the hello of the session that is open; None: none is."""
+        session = self._open_session()
+        return session.met if session else None
+
+    async def ask(
+        self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
+    ) -> JsonObject:
+        """The result of one request; reads have 10 s and mutations 15 s unless told otherwise."""
+        given = fields or {}
+        left = timeout_s if timeout_s is not None else READ_S if do in READS else WRITE_S
+        session = self._open_session()
+        if session is None:
+            began = self._clock.boottime()
+            session = await self._opened(left)
+            left = max(left - (self._clock.boottime() - began), 0.0)
+        if session.met.old_term and changes(do, given):
+            raise OtherHub(f"{self.name}: {session.met.old_term}; {do} was not sent")
+        self.requests += 1
+        result = await session.talk.ask(do, given, left)
+        if do == "status" and self._misses_news(session, result):
+            await self._subscribe(session)
+        return result
+
+    async def meet(self) -> Met:
+        """What the node answered to hello; opens a session now if there is none, pause or not."""
+        session = self._open_session()
+        if session is None:
+            self._pausing.forgive()
+            session = await self._opened(OPEN_S)
+        return session.met
+
+    async def listen(self, heard: EventHeard) -> None:
+        """Tell the node's events to `heard` from now on, and keep a session open to hear them."""
+        self._listener = heard
+        session = self._open_session()
+        if session is not None and not session.hears:
+            await self._subscribe(session)
+        if self._keeper is None and not self._closed:
+            self._keeper = asyncio.create_task(self._keep(), name=f"keep {self.name}")
+
+    async def close(self) -> None:
+        """End it all in a few seconds at most; closing twice is fine."""
+        self._closed = True
+        for task in (self._keeper, self._opening):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError, ArcError):
+                    await task
+        self._keeper = self._opening = None
+        if self._session is not None:
+            self._session.talk.close("the hub closed the link")
+        await self._way.close()
+
+    # --- Opening --------------------------------------------------------------------------------
+
+    def _open_session(self) -> _Session | None:
+        session = self._session
+        if session is None or session.talk.over is None:
+            return session
+        self._session = None
+        self._pausing.ended(self._clock.boottime() - session.since)
+        self._last_error = NodeUnreachable(self.name, session.talk.over)
+        return None
+
+    async def _opened(self, limit_s: float) -> _Session:
+        if self._closed:
+            raise NodeUnreachable(self.name, CLOSED)
+        if self._opening is None or self._opening.done():
+            self._check_pause()
+            self._opening = asyncio.create_task(self._open(), name=f"open {self.name}")
+            self._opening.add_done_callback(_retrieved)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await asyncio.shield(self._opening)
+        except TimeoutError as error:
+            text = f"no contact within {limit_s:g}s ({self._way.stage}); nothing was asked"
+            raise NodeUnreachable(self.name, text) from error
+        except asyncio.CancelledError:
+            if self._closed:
+                raise NodeUnreachable(self.name, CLOSED) from None
+            raise
+
+    def _check_pause(self) -> None:
+        """Return when the next try is near enough to wait for it; else the last error again."""
+        if self._last_error and self._pausing.wait_s > PATIENCE_S:
+            raise self._last_error.with_traceback(None)
+
+    async def _open(self) -> _Session:
+        if self._pausing.wait_s > 0:
+            await self._pause(self._pausing.wait_s)
+        talk = Talk(self.name, self._heard)
+        try:
+            async with asyncio.timeout(OPEN_S):
+                session = await self._begin(talk)
+        except TimeoutError as error:
+            talk.close()
+            text = f"no session within {OPEN_S:g}s ({self._way.stage}); nothing was asked"
+            raise self._failed(NodeUnreachable(self.name, text)) from error
+        except ArcError as error:
+            talk.close()
+            self._failed(error)
+            raise
+        except asyncio.CancelledError:
+            talk.close()
+            raise
+        self._session = session
+        return session
+
+    async def _begin(self, talk: Talk) -> _Session:
+        await self._way.open(talk)
+        greeting = await talk.greeted(GREET_S)
+        self.noise = talk.noise
+        if greeting.node != self.name:
+            text = f"the node that answers there is {greeting.node}; nothing was asked of it"
+            raise WrongNode(self.name, text, hint="correct its host and port in fleet.yaml")
+        met = await self._hello(talk, greeting)
+        session = _Session(talk, met, self._clock.boottime())
+        if self._listener is not None:
+            await self._subscribe(session)
+        return session
+
+    async def _hello(self, talk: Talk, greeting: Greeting) -> Met:
+        fenced = self._is_fenced(self.name, greeting.incarnation)
+        words = self._words.to(greeting.incarnation, fenced=fenced)
+        sent_at, began = self._clock.now(), self._clock.boottime()
+        self.requests += 1
+        try:
+            result = await talk.ask("hello", words, READ_S)
+        except NodeRefused as refused:
+            if refused.rule not in LATER_HUB:
+                raise
+            return met_by_later_hub(greeting, self._words.term, refused.because)
+        took_s = self._clock.boottime() - began
+        try:
+            met = parse_met(result)
+            off_s = (parse_iso(met.at) - sent_at).total_seconds() - took_s / 2
+        except (BadInput, ValueError, OverflowError) as error:
+            text = f"its answer to hello cannot be read: {error}"
+            raise AnswerUnreadable(self.name, text) from error
+        return replace(met, clock_off_s=off_s)
+
+    def _failed(self, error: ArcError) -> ArcError:
+        self._pausing.failed()
+        self._last_error = error
+        return error
+
+    # --- News -----------------------------------------------------------------------------------
+
+    def _heard(self, event: str) -> None:
+        if self._listener is not None:
+            self._listener(self.name, event)
+
+    def _misses_news(self, session: _Session, status: JsonObject) -> bool:
+        """A daemon has come since this session began."""
+        has_news = status.get("dispatcher") == "running"
+        return has_news and self._listener is not None and not session.hears
+
+    async def _subscribe(self, session: _Session) -> None:
+        """A node without a daemon has no news and says so; it is asked again after a status.
+
+        Whatever else goes wrong shows in the next request: news only makes things sooner.
+        """
+        session.hears = session.talk.wants_news = True
+        self.requests += 1
+        try:
+            await session.talk.ask("subscribe", {"events": EVERY_EVENT}, READ_S)
+        except LinkError:
+            session.hears = session.talk.wants_news = False
+
+    async def _keep(self) -> None:
+        """As long as somebody listens there is a session, or the next one is being tried."""
+        while True:
+            try:
+                session = self._open_session() or await self._opened(OPEN_S)
+            except LinkError:
+                await self._pause(max(self._pausing.wait_s, FIRST_S))
+            else:
+                await session.talk.closed.wait()
+
+
+def _retrieved(task: asyncio.Task[_Session]) -> None:
+    """Whoever waited may have given up; the error then has been kept for the next one."""
+    if not task.cancelled():
+        task.exception()

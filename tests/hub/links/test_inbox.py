@@ -1,0 +1,112 @@
+"""Holds the hub's own queue against the contract of every link."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agent_node.clock import SystemClock
+from agent_node.home import Home, HomeLock
+from agent_node.spec import hash_of, spec_of
+from agent_node.strict import JsonObject
+from agent_node.task import to_wire
+from arc.errors import NodeRefused, NodeUnreachable
+from arc.links.inbox import InboxLink
+from tests.builders import a_clock, a_task, uid, xfer
+from tests.hub.links.places import words
+from tests.link_contract import LinkContract, Reach, said_of
+
+
+class TestInbox(LinkContract):
+    """The queue in the hub's state folder."""
+
+    name = "inbox"
+
+    @asynccontextmanager
+    async def reaching(self, place: Path) -> AsyncIterator[Reach]:
+        yield lambda term=1: InboxLink(place / "inbox", words(term), clock=SystemClock())
+
+
+async def test_it_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    link = InboxLink(tmp_path / "state" / "inbox", words(), clock=a_clock())
+    await link.meet()
+    assert stat.S_IMODE((tmp_path / "state" / "inbox").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "state" / "inbox" / "node.toml").stat().st_mode) == 0o600
+    await link.close()
+
+
+async def test_what_was_put_in_is_there_after_a_restart(tmp_path: Path) -> None:
+    for expected in (["added"], ["exists"]):
+        link = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+        said = await link.ask("add", {"tasks": [{"subject": "x", "key": "once"}]})
+        assert [said_of(said)["outcome"]] == expected
+        await link.close()
+
+
+async def test_a_lock_that_somebody_else_holds_is_said(tmp_path: Path) -> None:
+    home = Home(tmp_path / "inbox")
+    home.root.mkdir(mode=0o700)
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    link = InboxLink(home.root, words(), clock=a_clock())
+    with pytest.raises(NodeUnreachable, match="lock"):
+        await link.ask("status")
+    lock.release()
+    assert (await link.ask("status"))["node"] == "inbox"
+    await link.close()
+
+
+async def test_nothing_is_held_here_unless_it_may_stand_still(tmp_path: Path) -> None:
+    link = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    task = a_task()
+    move: JsonObject = {"xfer": xfer(1), "task": to_wire(task), "sha256": hash_of(spec_of(task))}
+    said = await link.ask("hold", {"from": "iris", "why": "moved", "moves": [move]})
+    because = said_of(said)["because"]
+    assert isinstance(because, dict)
+    assert because["rule"] == "dispatcher_stopped"
+    again: JsonObject = {**move, "xfer": xfer(2)}
+    said = await link.ask(
+        "hold", {"from": "iris", "why": "moved", "moves": [again], "even_if_stopped": True}
+    )
+    assert said_of(said)["outcome"] == "held"
+    await link.close()
+
+
+async def test_an_escrow_whose_lease_ended_is_given_back(tmp_path: Path) -> None:
+    """Without the wake before each request it would wait for the hub's next start."""
+    clock = a_clock()
+    link = InboxLink(tmp_path / "inbox", words(), clock=clock)
+    await link.ask("add", {"tasks": [{"uid": uid(1), "subject": "x"}]})
+    move: JsonObject = {"xfer": xfer(1), "uid": uid(1), "epoch": 1}
+    await link.ask("escrow", {"to": "iris", "why": "routed", "lease_s": 60, "moves": [move]})
+    assert (await link.ask("status"))["pending_count"] == 0
+    clock.advance(61)
+    assert (await link.ask("status"))["pending_count"] == 1
+    await link.close()
+
+
+async def test_who_listens_hears_of_new_work(tmp_path: Path) -> None:
+    link = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    await link.listen(lambda node, event: heard.put_nowait((node, event)))
+    await link.ask("add", {"tasks": [{"subject": "x"}]})
+    async with asyncio.timeout(5):
+        assert await heard.get() == ("inbox", "task_ready")
+    await link.close()
+
+
+async def test_a_refusal_of_the_hello_gives_the_lock_back(tmp_path: Path) -> None:
+    bad = words()
+    link = InboxLink(tmp_path / "inbox", type(bad)("NOT A FLEET", "arc", 1, bad.instance, {}),
+                     clock=a_clock())  # fmt: skip
+    with pytest.raises(NodeRefused):
+        await link.ask("status")
+    good = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    await good.meet()
+    await good.close()
+    await link.close()

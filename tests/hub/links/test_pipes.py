@@ -1,0 +1,199 @@
+"""Holds the way by pipe against the contract of every link, and against children that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from arc.errors import (
+    AnswerUnreadable,
+    NodeSilent,
+    NodeUnreachable,
+    NoNodeProgram,
+    OutcomeUnknown,
+    WrongNode,
+)
+from arc.links import pipes, standing
+from arc.links.pipes import PipeWay
+from tests.hub.links.places import a_home, a_link
+from tests.link_contract import LinkContract, Reach
+from tests.node.daemon.living import Node
+
+BEGIN = """\
+import os, sys, time
+exit, out = sys.exit, sys.stdout
+def say(line): print(line, flush=True)
+"""
+GREETING = (
+    '{"agent-node":"0.1.0","wire":1,"node":"iris","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV",'
+    '"generation":1}'
+)
+HELLO = (
+    '{"id":1,"ok":true,"result":{"wire":1,"node":"iris","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV"'
+    ',"generation":1,"term":1,"state":"active","waits_for_hub":false,"version":"0.1.0",'
+    '"at":"2026-03-10T03:45:00.000Z"}}'
+)
+
+
+class TestPipes(LinkContract):
+    """A node on this machine."""
+
+    @asynccontextmanager
+    async def reaching(self, place: Path) -> AsyncIterator[Reach]:
+        home = a_home(place)
+        yield lambda term=1: a_link(PipeWay("iris", home), term=term)
+
+
+def a_child(code: str) -> PipeWay:
+    """A child that does what this Python says instead of being agent-node."""
+    return PipeWay("iris", None, argv=(sys.executable, "-I", "-S", "-c", BEGIN + code))
+
+
+def speaks(then: str) -> str:
+    """A child that greets and says hello properly, and then does this."""
+    return f"say({GREETING!r})\nsys.stdin.readline()\nsay({HELLO!r})\n{then}"
+
+
+async def test_another_node_than_the_one_meant_is_asked_nothing(tmp_path: Path) -> None:
+    link = a_link(PipeWay("loom", a_home(tmp_path)), name="loom")
+    with pytest.raises(WrongNode, match="iris"):
+        await link.meet()
+    await link.close()
+
+
+async def test_a_program_that_is_not_there_is_named() -> None:
+    link = a_link(PipeWay("iris", None, argv=("/nowhere/agent-node",)))
+    with pytest.raises(NoNodeProgram, match="/nowhere/agent-node cannot be started"):
+        await link.ask("status")
+    await link.close()
+
+
+async def test_what_serve_cannot_do_is_said_in_its_own_words(tmp_path: Path) -> None:
+    link = a_link(PipeWay("iris", tmp_path / "missing"))
+    with pytest.raises(NoNodeProgram, match="home"):
+        await link.ask("status")
+    await link.close()
+
+
+async def test_exit_127_means_that_there_is_no_agent_node() -> None:
+    link = a_link(a_child("print('sh: agent-node: \\x1b[1mnot found', file=sys.stderr)\nexit(127)"))
+    with pytest.raises(NoNodeProgram, match=r"no agent-node to start .*\\x1b\[1mnot found"):
+        await link.ask("status")
+    await link.close()
+
+
+async def test_a_child_that_never_greets_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "GREET_S", 0.2)
+    monkeypatch.setattr(pipes, "LEAVE_S", 0.1)
+    link = a_link(a_child("say('Welcome to Debian')\ntime.sleep(60)"))
+    with pytest.raises(NodeSilent, match=r"did not greet within 0\.2s.*Welcome to Debian"):
+        await link.ask("status")
+    await link.close()
+
+
+@pytest.mark.parametrize("forever", [
+    "while True: out.write('x' * 65536)",
+    "while True: say('motd')",
+    "os.dup2(1, 2)\nwhile True: os.write(2, b'y' * 65536)",
+])  # fmt: skip
+async def test_a_child_that_prints_forever_is_cut_off(
+    forever: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipes, "LEAVE_S", 0.1)
+    link = a_link(a_child(forever))
+    with pytest.raises(NoNodeProgram, match="prints text before"):
+        await link.ask("status")
+    await link.close()
+
+
+async def test_stderr_that_never_ends_is_read_and_forgotten() -> None:
+    flood = "for _ in range(64): os.write(2, b'z' * 65536 + b'\\n')\n"
+    link = a_link(a_child(flood + speaks("sys.stdin.readline()\nexit(3)")))
+    await link.meet()
+    with pytest.raises(NodeUnreachable, match="nothing changed there") as broken:
+        await link.ask("status")
+    assert len(str(broken.value)) < 1000
+    await link.close()
+
+
+async def test_a_child_that_dies_with_a_mutation_leaves_its_outcome_unknown() -> None:
+    link = a_link(a_child(speaks("sys.stdin.readline()\nexit(0)")))
+    with pytest.raises(OutcomeUnknown, match="may have happened"):
+        await link.ask("add", {"tasks": []})
+    await link.close()
+
+
+async def test_garbage_after_the_hello_ends_the_session() -> None:
+    traceback = "say('Traceback, says the node')\nsys.stdin.read()"
+    link = a_link(a_child(speaks(f"sys.stdin.readline()\n{traceback}")))
+    with pytest.raises(AnswerUnreadable, match="no message"):
+        await link.ask("status")
+    assert link.met is None
+    await link.close()
+
+
+async def test_a_child_that_does_not_leave_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipes, "LEAVE_S", 0.2)
+    way = a_child("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                  + speaks("while True: time.sleep(60)"))  # fmt: skip
+    link = a_link(way)
+    await link.meet()
+    (child,) = way._children
+    assert child._process is not None
+    pid = child._process.get_pid()
+    await link.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_session_that_ended_is_opened_again_by_the_next_question(tmp_path: Path) -> None:
+    home = a_home(tmp_path)
+    way = PipeWay("iris", home)
+    link = a_link(way)
+    first = await link.meet()
+    (child,) = way._children
+    assert child._process is not None
+    child._process.kill()
+    await child._left.wait()
+    assert (await link.ask("status"))["incarnation"] == first.incarnation
+    await link.close()
+
+
+async def test_news_of_a_daemon_comes_also_when_the_daemon_came_later(tmp_path: Path) -> None:
+    node = Node(tmp_path / "iris")
+    link = a_link(PipeWay("iris", node.home))
+    heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    try:
+        await link.listen(lambda name, event: heard.put_nowait((name, event)))
+        await link.meet()
+        await asyncio.to_thread(node.start)
+        assert (await link.ask("status"))["dispatcher"] == "running"
+        await link.ask("add", {"tasks": [{"subject": "x", "body": "exit 0"}]})
+        async with asyncio.timeout(20):
+            while (await heard.get()) != ("iris", "task_finished"):
+                pass
+    finally:
+        await link.close()
+        for daemon in node.daemons:
+            await asyncio.to_thread(daemon.kill)
+            daemon.forget()
+
+
+async def test_a_fenced_incarnation_is_told_so_at_its_hello(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def fenced(node: str, incarnation: str) -> bool:
+        asked.append((node, incarnation))
+        return True
+
+    link = a_link(PipeWay("iris", a_home(tmp_path)), is_fenced=fenced)
+    met = await link.meet()
+    assert met.state == "quarantined"
+    assert [node for node, _ in asked] == ["iris"]
+    await link.close()

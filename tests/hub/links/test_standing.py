@@ -1,0 +1,100 @@
+"""Holds the pauses between tries, and that links cost nothing before they are used."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arc.errors import NodeUnreachable
+from arc.links.opening import open_links
+from arc.links.pausing import MOST_S, PATIENCE_S, STEADY_S, Pausing
+from arc.links.talk import Talk
+from arc.settings import NodeEntry
+from tests.builders import a_clock
+from tests.hub.links.places import a_link, nobody_is_fenced, settings_of, words
+
+
+class DeadEnd:
+    """A way that leads nowhere, and counts who tries."""
+
+    stage = "looking for the way"
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    async def open(self, talk: Talk) -> None:
+        self.tries += 1
+        raise NodeUnreachable("iris", f"try {self.tries}")
+
+    async def close(self) -> None:
+        return
+
+
+def test_each_pause_is_longer_and_none_is_endless() -> None:
+    clock = a_clock()
+    pausing = Pausing(clock, random.Random(1))
+    assert pausing.wait_s == 0
+    waits = []
+    for _ in range(12):
+        pausing.failed()
+        waits.append(pausing.wait_s)
+    assert 0.125 <= waits[0] <= 0.25
+    assert all(MOST_S / 2 <= wait <= MOST_S for wait in waits[8:])
+
+
+def test_pauses_differ_between_nodes() -> None:
+    waits = set()
+    for seed in range(20):
+        pausing = Pausing(a_clock(), random.Random(seed))
+        pausing.failed()
+        waits.add(pausing.wait_s)
+    assert len(waits) == 20
+
+
+@pytest.mark.parametrize(("lasted_s", "waits"), [(STEADY_S - 1, True), (STEADY_S, False)])
+def test_a_session_that_did_not_last_counts_as_a_failure(lasted_s: float, *, waits: bool) -> None:
+    pausing = Pausing(a_clock(), random.Random(1))
+    pausing.ended(lasted_s)
+    assert (pausing.wait_s > 0) is waits
+
+
+async def test_who_asks_in_a_long_pause_gets_the_last_error_and_nobody_tries() -> None:
+    clock, way = a_clock(), DeadEnd()
+    link = a_link(way, clock=clock)
+    while link._pausing.wait_s <= PATIENCE_S:
+        with pytest.raises(NodeUnreachable):
+            await link.ask("status")
+        clock.advance(min(link._pausing.wait_s, PATIENCE_S) if link._pausing.wait_s < 1 else 0)
+    tries = way.tries
+    with pytest.raises(NodeUnreachable, match=f"try {tries}"):
+        await link.ask("status")
+    assert way.tries == tries
+    with pytest.raises(NodeUnreachable):
+        await link.meet()
+    assert way.tries == tries + 1
+    clock.advance(60)
+    with pytest.raises(NodeUnreachable):
+        await link.ask("status")
+    assert way.tries == tries + 2
+    await link.close()
+
+
+def test_every_node_has_a_link_but_the_suspended(tmp_path: Path) -> None:
+    nodes = (NodeEntry("iris", host="h"), NodeEntry("arc", local=True), NodeEntry("loom", host="h"))
+    links = open_links(
+        settings_of(tmp_path, *nodes), words(), clock=a_clock(), rng=random.Random(1),
+        is_fenced=nobody_is_fenced, skip=frozenset({"loom"}),
+    )  # fmt: skip
+    assert {name: link.name for name, link in links.items()} == {
+        "inbox": "inbox", "iris": "iris", "arc": "arc",
+    }  # fmt: skip
+    assert not (tmp_path / "state" / "inbox").exists()
+
+
+def test_a_fleet_on_one_machine_never_loads_asyncssh() -> None:
+    code = "import arc.links.opening, arc.keys, sys; sys.exit('asyncssh' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
