@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agent_node.strict import JsonObject
+
 
 class ArcError(Exception):
     """The root: whatever the hub itself raises. `code` is for machines, the text for people."""
@@ -24,10 +26,21 @@ class WrongUse(ArcError):
 
 
 class BadSettings(ArcError):
-    """fleet.yaml says something that cannot be obeyed; nothing was changed."""
+    """fleet.yaml says something that cannot be obeyed; nothing was changed.
+
+    The message names every fault, each on lines of its own and safe to print; `problems` are the
+    same for machines: code, message, where, line, column, hint.
+    """
 
     code = "ARC-CFG"
     exit_code = 2
+
+    def __init__(
+        self, message: str, *, hint: str = "", where: str = "",
+        problems: tuple[JsonObject, ...] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(message, hint=hint, where=where)
+        self.problems = problems
 
 
 class NoFleet(ArcError):
@@ -36,6 +49,12 @@ class NoFleet(ArcError):
     code = "ARC-NO-FLEET"
     exit_code = 2
     hint = "try: arc demo   ·   start a fleet here: arc init   ·   or name one: arc --fleet FILE"
+
+
+class CannotInit(ArcError):
+    """The folder is no place for a fleet, or cannot be written; what was made so far stays."""
+
+    code = "ARC-INIT"
 
 
 class NotFound(ArcError):
@@ -78,6 +97,13 @@ class OtherHub(ArcError):
     """Another hub holds the lease or speaks with a higher term; nothing was done by this one."""
 
     code = "ARC-OTHER-HUB"
+    exit_code = 8
+
+
+class OtherFleet(ArcError):
+    """The hub that answers here serves another fleet.yaml; nothing was done."""
+
+    code = "ARC-OTHER-FLEET"
     exit_code = 8
 
 

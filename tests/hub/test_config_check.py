@@ -1,0 +1,108 @@
+"""`arc config check`: what can be obeyed and is hardly meant, each doubt with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arc.config import read_fleet
+from arc.config_check import Seen, check_fleet
+from arc.findings import render_finding
+
+ROOT = Path(__file__).parents[2]
+TWO = """\
+domains: {d: {words: [w]}, e: {skills: [s]}}
+nodes:
+  - {name: a, host: x, owns: [d], also: [e]}
+  - {name: b, host: y, owns: [e]}
+"""
+
+
+def findings(tmp_path: Path, text: str, seen: Seen | None = None) -> list[str]:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text)
+    return [f"{one.where.removeprefix(f'{path}:')} {one.code.removeprefix('ARC-CFG-')}"
+            for one in check_fleet(read_fleet(path), seen)]
+
+
+def test_the_example_reads_and_has_no_findings() -> None:
+    settings = read_fleet(ROOT / "fleet.yaml.example")
+    assert check_fleet(settings) == ()
+    assert [node.name for node in settings.nodes] == ["spark", "iris", "loom", "forge", "arc"]
+    assert (len(settings.domains), settings.nodes[-1].local) == (4, True)
+    assert any(node.also for node in settings.nodes)
+
+
+def test_a_new_fleet_has_no_findings(tmp_path: Path) -> None:
+    assert findings(tmp_path, "nodes: []") == []
+    assert findings(tmp_path, TWO) == []
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("domains: {d: {words: [w]}}\nnodes: [{name: a, host: x}]", ["1:11 NO-OWNER"]),
+    ("domains: {d: {words: [w]}}\nnodes: [{name: a, host: x, also: [d]}]", ["1:11 NO-OWNER"]),
+    ("domains: {d: {}}\nnodes: []", ["1:11 NEVER-MATCHES"]),
+    ("domains: {d: {prefix: [' x']}}\nnodes: []", ["1:24 NEVER-MATCHES"]),
+    ("domains: {d: {words: ['x ']}}\nnodes: []", ["1:23 NEVER-MATCHES"]),
+    ("domains: {d: {prefix: [a, AB]}}\nnodes: []", ["1:27 OVERLAP"]),
+    ("domains: {d: {words: [a]}, e: {words: [A]}}\nnodes: []", ["1:40 OVERLAP"]),
+    ("domains: {d: {skills: [a]}, e: {skills: [a]}}\nnodes: []", ["1:42 OVERLAP"]),
+    ("domains: {d: {skills: [a]}, e: {skills: [A]}}\nnodes: []", []),
+    ("nodes: []\nrebalance: {per_cycle: 0}", ["2:24 NOBODY-MEETS"]),
+    ("nodes: []\nrebalance: {per_node: 0}", ["2:23 NOBODY-MEETS"]),
+    ("nodes: []\nrouter: {batch: 0}", ["2:17 NOBODY-MEETS"]),
+    ("nodes: []\nrouter: {keep: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}", ["2:16 NOBODY-MEETS"]),
+    ("nodes: []\nhealth: {stale_after: 30s}", ["2:23 NOBODY-MEETS"]),
+    ("nodes: []\nrouter: {fallback: gone}", ["2:20 FALLBACK"]),
+    ("nodes: [{name: a, host: x}, {name: b, host: x}]", ["1:29 SAME-PLACE"]),
+    ("nodes: [{name: a, local: true}, {name: b, local: true}]", ["1:33 SAME-PLACE"]),
+    ("nodes: [{name: a, local: true}, {name: b, local: true, home: b}]", []),
+    ("domains: {d: {words: [w]}}\nnodes: [{name: a, host: x, owns: [d], also: [d]}]",
+     ["2:46 NO-EFFECT"]),
+    ("nodes: []\nrebalance: {gain_min: 5s}", ["2:13 NO-EFFECT"]),
+    ("nodes: []\npolicy: swift\nrebalance: {gain_min: 5s, on_idle: true}", ["3:27 NO-EFFECT"]),
+])
+def test_a_doubt_is_named_with_its_place(tmp_path: Path, text: str, found: list[str]) -> None:
+    assert findings(tmp_path, text) == found
+
+
+def test_owners_alone_make_stealing_impossible_and_are_a_finding(tmp_path: Path) -> None:
+    """The original's affinity: one owner a domain, so no task of it could ever move."""
+    assert findings(tmp_path, TWO.replace("also: [e]", "also: []")) == ["2:1 NOBODY-MEETS"]
+
+
+def test_a_table_whose_beginnings_match_nothing_is_a_finding(tmp_path: Path) -> None:
+    """The original's table: 13 of its 19 beginnings matched nothing that was there."""
+    text = TWO + "router: {}\n"
+    text = text.replace("words: [w]", "prefix: ['zest-', 'defi-'], words: [paper, gone]")
+    seen = Seen(subjects=["defi-zest: look", "Read the PAPER, twice", "forgone"])
+    assert findings(tmp_path, text, seen) == ["1:24 NOTHING-MATCHES", "1:58 NOTHING-MATCHES"]
+    assert findings(tmp_path, text) == []
+
+
+def test_skills_that_no_node_has_are_findings_once_nodes_were_asked(tmp_path: Path) -> None:
+    assert findings(tmp_path, TWO, Seen(skills={"a": ["q"], "b": ["s"]})) == []
+    assert findings(tmp_path, TWO, Seen(skills={"a": ["q"], "b": ["z"]})) == [
+        "1:41 NOTHING-MATCHES", "4:31 NO-SKILL"]  # fmt: skip
+
+
+def test_a_file_that_changed_or_went_meanwhile_still_gives_its_findings(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text("nodes: []\nrebalance: {per_cycle: 0}")
+    settings = read_fleet(path)
+    path.unlink()
+    assert [one.where for one in check_fleet(settings)] == [str(path)]
+    path.write_text("nodes: []")
+    assert [one.where for one in check_fleet(settings)] == [f"{path}:1:1"]
+
+
+def test_a_finding_shows_its_line_with_a_caret(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text("nodes: []\nrebalance: {per_cycle: 0} # none\n")
+    (found,) = check_fleet(read_fleet(path))
+    assert render_finding(found, "finding") == f"""\
+{path}:2:24: finding[ARC-CFG-NOBODY-MEETS]: with rebalance.per_cycle: 0 nothing ever moves
+     2 | rebalance: {{per_cycle: 0}} # none
+       |                        ^
+   hint: to stop it on purpose write rebalance: {{enabled: false}}"""

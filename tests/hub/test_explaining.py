@@ -1,0 +1,108 @@
+"""`arc explain`: every key, rule and code has a page, and every page is about one of them."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import arc.decisions
+from arc import config_check, config_faults, errors, marked_yaml
+from arc.config_keys import keys_of
+from arc.errors import WrongUse
+from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain, sections
+from tests.test_docs import refusal_codes
+from tools.document import error_classes
+
+ROOT = Path(__file__).parents[2]
+
+
+def pages(kind: str) -> set[str]:
+    return {word for word, page in all_pages().items() if page.kind == kind}
+
+
+def rule_names() -> set[str]:
+    """What stands in a table `RULES` of any decision."""
+    modules = [import_module(f"arc.decisions.{found.name}")
+               for found in iter_modules(arc.decisions.__path__)]
+    return {name for module in modules for name in getattr(module, "RULES", {})}
+
+
+def hub_codes() -> set[str]:
+    """The codes of the errors, and those of single lines of fleet.yaml."""
+    classes = [one for one in vars(errors).values()
+               if isinstance(one, type) and issubclass(one, errors.ArcError)]
+    sources = [Path(module.__file__ or "").read_text()
+               for module in (config_check, config_faults, marked_yaml)]
+    sources.append((ROOT / "arc/config.py").read_text())
+    kinds = {"ARC-CFG-TYPE", "ARC-CFG-VALUE"}  # put together from the kind of a refusal
+    return {one.code for one in classes} | kinds | {
+        code for text in sources for code in re.findall(r'"(ARC-CFG-[A-Z-]*[A-Z])"', text)}
+
+
+def test_every_key_has_a_page_and_every_page_of_a_key_is_about_one() -> None:
+    assert pages("key") == {key.name for key in keys_of()}
+
+
+def test_every_rule_has_a_page_and_every_page_of_a_rule_is_about_one() -> None:
+    assert pages("rule") == rule_names()
+
+
+def test_every_code_has_a_page_and_every_page_of_a_code_is_about_one() -> None:
+    assert pages("error") == hub_codes()
+
+
+def test_every_word_of_a_node_has_a_page() -> None:
+    told = {error.code for error in error_classes()}
+    assert (told | refusal_codes()) - set(all_pages()) == set()
+
+
+def test_what_nodes_say_is_explained_as_in_the_page_for_the_night() -> None:
+    """The package carries its own copy, since docs/ is not installed; both say the same."""
+    night = (ROOT / "docs/at-3am.md").read_text().split("\n| error |", 1)[1]
+    rows = {line for line in night.splitlines() if line.startswith("| `")}
+    copied = {line for line in all_pages()[NODE_WORDS].text.splitlines()
+              if line.startswith("| `")}
+    assert copied ^ rows == set()
+
+
+def test_a_page_stands_once_and_says_something() -> None:
+    words = [word for file in FOLDER.glob("*.md") for word, _ in sections(file.read_text())]
+    assert sorted(words) == sorted(set(words))
+    assert [word for word, page in all_pages().items() if len(page.text) < 15] == []
+
+
+def test_a_page_names_only_keys_that_exist() -> None:
+    keys = {key.name for key in keys_of()}
+    sections_of = {name.split(".")[0] for name in keys}
+    named = {(word, key) for word, page in all_pages().items()
+             for key in re.findall(r"`([a-z]+[./][a-z_]+)`", page.text)
+             if re.split("[./]", key)[0] in sections_of and key != "fleet.yaml"}
+    assert {(word, key) for word, key in named if key.replace("/", ".") not in keys} == set()
+
+
+@pytest.mark.parametrize(("typed", "word"), [
+    ("router.soft", "router.soft"), ("router/soft", "router.soft"), ("soft", "router.soft"),
+    ("soft:", "router.soft"), ("arc-ssh-login", "ARC-SSH-LOGIN"), ("SSH-LOGIN", "ARC-SSH-LOGIN"),
+    ("exit-codes", "exit-codes"), ("disk_floor", "disk_floor"), (" policy ", "policy"),
+])
+def test_a_word_is_found_however_it_is_typed(typed: str, word: str) -> None:
+    assert explain(typed).word == word
+
+
+@pytest.mark.parametrize(("typed", "suggested"), [
+    ("sotf", "router.soft"), ("every", "router.every"), ("ARC-SSH-HOSTKY", "ARC-SSH-HOSTKEY"),
+])
+def test_an_unknown_word_is_answered_with_a_known_one(typed: str, suggested: str) -> None:
+    with pytest.raises(WrongUse, match=re.escape(suggested)):
+        explain(typed)
+
+
+def test_a_hostile_word_is_answered_and_not_obeyed() -> None:
+    with pytest.raises(WrongUse) as caught:
+        explain("\x1b[31m" + "x" * 10_000)
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 200
