@@ -1,0 +1,280 @@
+"""Reads the answers of nodes strictly, as values: what does not fit is an error, no guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from agent_node.commands import Added, Because, Changed
+from agent_node.errors import BadInput
+from agent_node.moves import Reowned
+from agent_node.queries import Doubt, Given, Listed, Shown
+from agent_node.reports import StatusReport, parse_report, read_doubts
+from agent_node.requests import Fields
+from agent_node.spec import hash_of, spec_of
+from agent_node.strict import JsonObject
+from agent_node.task import Task, task_from
+from agent_node.text import safe_text
+
+from .decisions.view import Queue, QueuedTask
+from .errors import AnswerUnreadable
+
+ENTRIES_MAX = 100_000
+COUNT_MAX = 10**7
+EPOCH_MAX = 2**62
+SAID_MAX = 500  # of a sentence that a node says
+SECONDS_MAX = 10**10
+# Every outcome that a node may have recorded for a transfer.
+OUTCOMES = (
+    "escrowed", "held", "committed", "aborted", "activated", "dropped", "settled", "refused",
+    "too_old", "unknown", "quarantined",
+)  # fmt: skip
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def reading(node: str, what: str) -> Iterator[None]:
+    """Whatever cannot be read inside is `AnswerUnreadable`, naming the node and the field."""
+    try:
+        yield
+    except BadInput as error:
+        said = safe_text(str(error), SAID_MAX)
+        raise AnswerUnreadable(node, f"its answer to {what} cannot be read: {said}") from error
+
+
+# --- Transfers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One transfer that a request named: the answer has to be about it, and about this task."""
+
+    xfer: str
+    uid: str
+    epoch: int | None = None  # None: the answer says no epoch that could be compared
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a node has recorded of one transfer. `task` is the document as it came, whole: it is
+    handed on as it is, so that no field is lost on a hub that is too old to know it.
+    """
+
+    xfer: str
+    outcome: str
+    rule: str = ""
+    because: str = ""
+    task: JsonObject | None = None
+    sha256: str = ""
+
+
+def read_moved(node: str, do: str, result: JsonObject, asked: Sequence[Asked]) -> dict[str, Moved]:
+    """One outcome for each transfer that was asked for, by its xfer, in whatever order they came.
+
+    A foreign xfer, one that is missing or stands twice, another task than the one asked for, or a
+    task that does not have the hash beside it: nothing of the answer is believed.
+    """
+    with reading(node, do):
+        entries = Fields(result).objects("results", ENTRIES_MAX)
+        wanted = {one.xfer: one for one in asked}
+        said: dict[str, Moved] = {}
+        for entry in entries:
+            moved = _moved(entry, wanted)
+            if moved.xfer in said:
+                raise BadInput(f"{moved.xfer} stands there twice", "results")
+            said[moved.xfer] = moved
+        missing = wanted.keys() - said.keys()
+        if missing:
+            raise BadInput(f"nothing is said of {min(missing)}", "results")
+        return said
+
+
+def _moved(entry: Fields, wanted: Mapping[str, Asked]) -> Moved:
+    xfer = entry.ulid("xfer")
+    if xfer not in wanted:
+        raise BadInput(f"{xfer} was not asked for", entry.name_of("xfer"))
+    outcome = entry.word("outcome", *OUTCOMES)
+    because = _because(entry) or Because("", "")
+    if outcome != "escrowed":
+        return Moved(xfer, outcome, because.rule, because.text)
+    sha256 = entry.text("sha256", 64)
+    document = entry.inside("task").values
+    _check_task(task_from(document), wanted[xfer], sha256)
+    return Moved(xfer, outcome, task=document, sha256=sha256)
+
+
+def _check_task(task: Task, asked: Asked, sha256: str) -> None:
+    if task.uid != asked.uid:
+        raise BadInput(f"{asked.xfer} brought {task.uid}, not {asked.uid}", "task.uid")
+    if asked.epoch is not None and task.epoch != asked.epoch:
+        raise BadInput(f"{task.uid} came at epoch {task.epoch}, not {asked.epoch}", "task.epoch")
+    if hash_of(spec_of(task)) != sha256:
+        raise BadInput(f"{task.uid} does not have the hash that came with it", "sha256")
+
+
+def _because(entry: Fields) -> Because | None:
+    """Why not, cut to a sentence; None where the node gave no reason."""
+    if not entry.has("because"):
+        return None
+    said = entry.inside("because")
+    text = said.values.get("text")
+    sentence = safe_text(text, SAID_MAX) if isinstance(text, str) else ""
+    return Because(said.text("rule", 64), sentence)
+
+
+def read_reowned(node: str, do: str, result: JsonObject, uids: Sequence[str]) -> list[Reowned]:
+    """barred, reowned or refused: one for each uid, in the order they were asked for."""
+    with reading(node, do):
+        said = {
+            (uid := entry.ulid("uid")): Reowned(
+                uid, entry.word("outcome", "barred", "reowned", "refused"), _because(entry)
+            )
+            for entry in Fields(result).objects("results", ENTRIES_MAX)
+        }
+        if said.keys() != set(uids):
+            raise BadInput("it is not about the tasks that were asked for", "results")
+        return [said[uid] for uid in uids]
+
+
+def read_doubts_of(node: str, result: JsonObject) -> tuple[Doubt, ...]:
+    """The transfers that are not over for this node."""
+    with reading(node, "doubts"):
+        return read_doubts(Fields(result))
+
+
+def read_given(node: str, result: JsonObject) -> tuple[tuple[Given, ...], str | None]:
+    """A page of the tasks that left this node, and after which uid the next page begins."""
+    with reading(node, "moved"):
+        said = Fields(result)
+        given = tuple(map(_given, said.objects("moved", ENTRIES_MAX)))
+        return given, said.ulid("next") if said.has("next") else None
+
+
+def _given(entry: Fields) -> Given:
+    return Given(
+        uid=entry.ulid("uid"),
+        epoch=entry.whole("epoch", 1, EPOCH_MAX),
+        xfer=entry.ulid("xfer"),
+        peer=entry.node("peer"),
+        peer_incarnation=entry.maybe_text("peer_incarnation"),
+        at=entry.text("at", 64),
+        settled=entry.flag("settled"),
+        ended=entry.maybe_text("ended"),
+        here=entry.flag("here"),
+    )
+
+
+# --- Looking --------------------------------------------------------------------------------------
+
+
+def read_report(node: str, incarnation: str | None, result: JsonObject) -> StatusReport:
+    """The node's own report. One by another node, or under another incarnation than the one that
+    was met (None: nobody was), is no report of this node.
+    """
+    with reading(node, "status"):
+        report = parse_report(result)
+        if report.node != node:
+            raise BadInput(f"it is the report of {report.node}", "node")
+        if incarnation is not None and report.incarnation != incarnation:
+            raise BadInput(f"{report.incarnation} answers where {incarnation} was met",
+                           "incarnation")  # fmt: skip
+        return report
+
+
+def read_queue(node: str, result: JsonObject) -> Queue:
+    """The candidates of a queue; `kept` and `eligible` add up to `total`, or it is no answer."""
+    with reading(node, "candidates"):
+        said = Fields(result)
+        kept = said.inside("kept")
+        counts = {rule[:64]: kept.whole(rule, 0, COUNT_MAX) for rule in kept.values}
+        eligible, total = said.whole("eligible", 0, COUNT_MAX), said.whole("total", 0, COUNT_MAX)
+        tasks = tuple(map(_queued, said.objects("tasks", ENTRIES_MAX)))
+        if eligible + sum(counts.values()) != total:
+            raise BadInput(f"{eligible} and {sum(counts.values())} kept are not {total}", "total")
+        if len(tasks) > eligible or len({task.uid for task in tasks}) < len(tasks):
+            raise BadInput(f"{len(tasks)} tasks of {eligible}, or one of them twice", "tasks")
+        return Queue(node, tasks, counts, eligible, total)
+
+
+def _queued(entry: Fields) -> QueuedTask:
+    """Checked as a task is; a candidate that is not READY is none."""
+    task = task_from(entry.values)
+    if task.state != "READY":
+        raise BadInput(f"{task.uid} is {task.state}, and only READY tasks move", "state")
+    return queued(task)
+
+
+def queued(task: Task) -> QueuedTask:
+    """The task as the decisions look at it."""
+    return QueuedTask(
+        uid=task.uid, epoch=task.epoch, subject=task.subject, priority=task.priority,
+        skills=tuple(task.skills), needs=tuple(task.needs), domain=task.domain,
+        stolen_from=task.stolen_from, hops=task.hops, pinned=task.pinned, source=task.source,
+        ready_at=task.ready_at, expected_s=task.expected_s, state=str(task.state),
+    )  # fmt: skip
+
+
+def read_listed(node: str, result: JsonObject) -> Listed:
+    """A page of tasks without bodies, and where the next one starts."""
+    with reading(node, "list"):
+        said = Fields(result)
+        tasks = tuple(task_from(entry.values) for entry in said.objects("tasks", ENTRIES_MAX))
+        return Listed(tasks, said.maybe_whole("next", 0, 2**62))
+
+
+def read_shown(node: str, uid: str, result: JsonObject) -> Shown:
+    """The task that was asked for, with its attempts, moves and events as the node wrote them."""
+    with reading(node, "show"):
+        said = Fields(result)
+        task = task_from(said.inside("task").values)
+        if task.uid != uid:
+            raise BadInput(f"it is about {task.uid}, not {uid}", "task.uid")
+        attempts, moves, events = (
+            tuple(entry.values for entry in said.objects(name, ENTRIES_MAX))
+            for name in ("attempts", "moves", "events")
+        )
+        return Shown(task, attempts, moves, events)
+
+
+def read_events(node: str, result: JsonObject) -> tuple[JsonObject, ...]:
+    """Numbered events, oldest first; one without a number or a name is none."""
+    with reading(node, "events"):
+        events = Fields(result).objects("events", ENTRIES_MAX)
+        for event in events:
+            event.whole("seq", 0, 2**62)
+            event.text("event", 64)
+        return tuple(event.values for event in events)
+
+
+# --- Words on tasks -------------------------------------------------------------------------------
+
+
+def read_added(node: str, result: JsonObject) -> tuple[Added, ...]:
+    """What became of each new task, in the order they were given."""
+    with reading(node, "add"):
+        return _each(result, lambda entry: Added(
+            _uid_or_none(entry), entry.word("outcome", "added", "exists", "refused"),
+            _because(entry),
+        ))  # fmt: skip
+
+
+def _uid_or_none(entry: Fields) -> str:
+    """The uid; empty for what was refused because it could not be read as a task."""
+    return "" if entry.values.get("uid") == "" else entry.ulid("uid")
+
+
+def read_changed(node: str, do: str, result: JsonObject) -> tuple[Changed, ...]:
+    """What became of each task that was set, cancelled or retried."""
+    with reading(node, do):
+        return _each(result, lambda entry: Changed(
+            entry.ulid("uid"), entry.word("outcome", "changed", "stopping", "refused"),
+            task_from(entry.inside("task").values) if entry.has("task") else None,
+            _because(entry),
+        ))  # fmt: skip
+
+
+def _each(result: JsonObject, read: Callable[[Fields], Value]) -> tuple[Value, ...]:
+    return tuple(map(read, Fields(result).objects("results", ENTRIES_MAX)))

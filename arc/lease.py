@@ -1,0 +1,183 @@
+"""Lets one hub at a time speak for a state folder, and remembers which hub that is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent_node.clock import Clock
+from agent_node.errors import BadInput
+from agent_node.requests import Fields
+from agent_node.store.generation import machine_id
+from agent_node.strict import decode_object
+from agent_node.ulid import new_ulid
+
+from .errors import OtherHub, StateBroken
+
+LOCK, IDENTITY = "lock", "hub.json"
+IDENTITY_MAX = 64 * 1024
+TERM_MAX = 2**53
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a state folder speaks as: `instance` is this folder on this machine and no other."""
+
+    hub: str
+    instance: str
+    machine: str
+    term: int
+
+
+@dataclass(eq=False)
+class Lease:
+    """The right to be the hub of this state folder; it ends with `close`, `with` or the process.
+
+    Nodes obey the highest term they have seen, and under one term only the instance that spoke
+    first. `copied` is true where the folder came from another machine: it speaks as a new instance
+    then, because the other machine may still speak as the old one.
+    """
+
+    state: Path
+    identity: Identity
+    copied: bool
+    descriptor: int = -1
+
+    @property
+    def term(self) -> int:
+        """What every hello says; it only grows."""
+        return self.identity.term
+
+    @property
+    def instance(self) -> str:
+        """A ULID; two hubs never share one."""
+        return self.identity.instance
+
+    @classmethod
+    def take(
+        cls,
+        state: Path,
+        *,
+        hub: str,
+        clock: Clock,
+        take_over: bool = False,
+        machine: str | None = None,
+    ) -> Self:
+        """The lease of this folder, never waiting; `OtherHub` names the process that holds it.
+
+        `take_over` raises the term by one; what nodes have seen of other hubs is known only after
+        they were asked: see `outbid`. `machine` stands in for this machine's own name.
+        """
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _locked(state)
+        try:
+            here = machine or machine_id()
+            known = _read(state / IDENTITY)
+            copied = known is not None and known.machine != here
+            wanted = _next(known, hub, here, clock, take_over=take_over)
+            if wanted != known:
+                _write(state, wanted)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(state, wanted, copied, descriptor)
+
+    def outbid(self, seen: int) -> int:
+        """The term from here on: above every one that was seen, durable before it is used."""
+        if seen >= self.term:
+            self.identity = replace(self.identity, term=seen + 1)
+            _write(self.state, self.identity)
+        return self.term
+
+    def close(self) -> None:
+        """Let go; closing twice is fine."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            # Let go by word as well: a program that is just being started holds every descriptor
+            # for a moment, until its exec has closed those that are not its own.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _next(
+    known: Identity | None, hub: str, here: str, clock: Clock, *, take_over: bool
+) -> Identity:
+    if known is None or known.machine != here:
+        instance = new_ulid(int(clock.now().timestamp() * 1000), os.urandom(10))
+        known = Identity(hub, instance, here, known.term if known else 1)
+    return replace(known, hub=hub, term=known.term + 1 if take_over else known.term)
+
+
+def _locked(state: Path) -> int:
+    """The lock file, held. Never inherited by a program that this process starts."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(state / LOCK, flags, 0o600)
+    except OSError as error:
+        text = f"{state / LOCK}: cannot be opened as a plain file: {error.strerror}"
+        raise StateBroken(text) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        who = f"process {holder}" if holder.isdecimal() else "another process"
+        raise OtherHub(
+            f"{state}: {who} is the hub here",
+            hint="ask it (arc status), or stop it first",
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _read(path: Path) -> Identity | None:
+    """Who this folder spoke as so far; None: it never did."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateBroken(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        said = Fields(decode_object(raw, IDENTITY_MAX))
+        return Identity(said.node("hub"), said.ulid("instance"), said.text("machine", 64),
+                        said.whole("term", 1, TERM_MAX))  # fmt: skip
+    except BadInput as error:
+        raise StateBroken(
+            f"{path}: is damaged: {error}",
+            hint="remove it, then start with: arc up --take-over",
+        ) from error
+
+
+def _write(state: Path, identity: Identity) -> None:
+    """In one step, and on the disk before anybody hears of it."""
+    fresh = state / f".{IDENTITY}.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump(identity.__dict__, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.rename(state / IDENTITY)
+    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

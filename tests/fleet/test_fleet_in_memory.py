@@ -1,0 +1,49 @@
+"""Thousands of small fleets in bad weather: no task is started twice, lost, or stuck."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.fleet.machines import FATES
+from tests.fleet_in_memory import DEATHS, MOVES, Told, move_carelessly, replay, tell
+
+PARTS = 20
+SEEDS = 2000
+SOAK = int(os.environ.get("SEEDS", "20000"))
+
+
+def wrong_with(told: Told) -> list[str]:
+    """What the story came to that it must not, or did not contain that it has to."""
+    happened = set(told.happened)
+    absent = [] if happened.issuperset(FATES) else [f"only {sorted(happened)} happened"]
+    absent += [] if happened & set(DEATHS[:2]) else ["no hub died"]
+    absent += [] if happened & set(DEATHS[2:]) else ["no node died"]
+    absent += [] if told.moved >= MOVES else [f"only {told.moved} moves"]
+    return [*told.faults, *absent]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_task_is_started_twice_lost_or_stuck(part: int) -> None:
+    """Seen to fail when a commit follows no hold, an activate comes before its commit, a doubt is
+    dropped by guess or never settled, and when a giver commits what it had taken back.
+    """
+    for seed in range(part, SEEDS, PARTS):
+        wrong = wrong_with(tell(seed))
+        assert wrong == [], f"{wrong}; tell it again with: {replay(seed)}"
+
+
+@pytest.mark.soak
+def test_no_task_of_many_more_fleets_is_started_twice_lost_or_stuck() -> None:
+    """As many seeds as `SEEDS` says, all of them other ones."""
+    for seed in range(10**6, 10**6 + SOAK):
+        wrong = wrong_with(tell(seed))
+        assert wrong == [], f"{wrong}; tell it again with: {replay(seed)}"
+
+
+def test_create_there_then_close_here_is_caught_by_the_same_checker() -> None:
+    """The negative control: the checker that is content above finds fault here."""
+    stories = [tell(seed, mover=move_carelessly) for seed in range(60)]
+    assert sum(len(told.twice) for told in stories) >= 20
+    assert all(told.moved >= MOVES for told in stories)

@@ -1,0 +1,235 @@
+"""What had been moved to a machine that is off is owned again once, and never beside itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_node import commands as c
+from agent_node import moves as m
+from agent_node.moves import Fenced
+from agent_node.spec import hash_of, spec_of
+from arc.decisions.view import FleetView
+from arc.fencing import FenceReport, fence, settle_uid
+from arc.links import Link
+from arc.transfer import carry_out
+from tests.builders import a_task, uid, xfer
+from tests.hub_nodes import SomeNodes, some_nodes
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[SomeNodes]:
+    with some_nodes(tmp_path, "forge", "inbox", "iris", "loom") as found:
+        yield found
+
+
+async def fenced(nodes: SomeNodes, name: str, life: str, **how: Any) -> FenceReport:
+    """A fence as the hub carries it out, and what it has to remember of it."""
+
+    def remember(one: Fenced) -> None:
+        nodes.fenced.add((one.node, one.incarnation))
+
+    links: dict[str, Link] = how.pop("links", nodes.links)
+    view: FleetView = how.pop("view", None) or await nodes.view()
+    return await fence(links, view, name, life, remember=remember, **how)
+
+
+def told(report: FenceReport) -> list[tuple[str, str, str, str]]:
+    return [(one.uid[-1], one.outcome, one.node, one.rule) for one in report.tasks]
+
+
+async def moved_to_loom(nodes: SomeNodes, *numbers: int) -> str:
+    """Tasks of iris that loom has now; under which incarnation it has them."""
+    nodes.add("iris", *numbers)
+    done = await carry_out([nodes.steal(n, "iris", "loom") for n in numbers], nodes.links)
+    assert [one.outcome for one in done] == ["moved"] * len(numbers)
+    return nodes.machines["loom"].incarnation()
+
+
+async def test_what_had_moved_to_a_dead_machine_is_ready_at_its_giver(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1, 2)
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life)
+    assert told(report) == [("1", "reowned", "iris", ""), ("2", "reowned", "iris", "")]
+    assert report.remember == Fenced("loom", life)
+    assert nodes.states(1) == nodes.states(2) == {"iris": "READY"}
+
+
+async def test_the_machine_that_comes_back_is_quarantined_at_its_first_hello(
+    nodes: SomeNodes,
+) -> None:
+    """Seen to fail with the fence not remembered: the task was READY in both places."""
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    await fenced(nodes, "loom", life)
+    nodes.switch_on("loom")
+    assert isinstance(nodes.machines["loom"].store.apply(c.Claim("loom")), c.NothingToClaim)
+    view = await nodes.view()
+    assert {node.name: node.report.state for node in view.seen}["loom"] == "quarantined"
+    assert nodes.states(1) == {"iris": "READY", "loom": "READY"}
+    assert isinstance(nodes.machines["loom"].store.apply(c.Claim("loom")), c.NothingToClaim)
+    one = await settle_uid(nodes.links, view, uid(1))
+    assert (one.outcome, one.node) == ("barred", "iris")
+    assert nodes.states(1) == {"iris": "READY"}
+
+
+async def test_a_fence_is_repeated_without_harm(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    await fenced(nodes, "loom", life)
+    epoch = nodes.steal(1, "iris", "loom").task.epoch
+    assert (await fenced(nodes, "loom", life)).tasks == ()
+    assert nodes.steal(1, "iris", "loom").task.epoch == epoch
+
+
+async def test_a_dry_run_says_the_same_and_changes_nothing(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life, dry_run=True)
+    assert (told(report), report.dry_run) == ([("1", "reowned", "iris", "")], True)
+    assert (nodes.states(1), nodes.fenced) == ({}, set())
+    assert told(await fenced(nodes, "loom", life)) == [("1", "reowned", "iris", "")]
+
+
+async def test_a_node_that_does_not_answer_forbids_the_fence_by_name(nodes: SomeNodes) -> None:
+    """Seen to fail with `everybody` not looked at: a suspended node was not asked."""
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    nodes.switch_off("forge")
+    report = await fenced(nodes, "loom", life, everybody=["spark"])
+    assert (report.tasks, nodes.fenced) == ((), set())
+    assert report.refused.startswith("forge, spark could not be asked")
+
+
+async def test_a_node_that_is_fenced_already_is_not_waited_for(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    forge = Fenced("forge", nodes.machines["forge"].incarnation())
+    nodes.switch_off("loom")
+    nodes.switch_off("forge")
+    report = await fenced(nodes, "loom", life, earlier=[forge])
+    assert told(report) == [("1", "reowned", "iris", "")]
+
+
+async def test_a_machine_that_answers_is_not_off(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    report = await fenced(nodes, "loom", life)
+    assert "loom answers" in report.refused
+    assert nodes.states(1) == {"loom": "READY"}
+
+
+@pytest.mark.parametrize("fate", ["lost", "unheard", "hub_dies_after"])
+@pytest.mark.parametrize("word", range(4))
+async def test_a_fence_that_breaks_off_is_ended_by_the_next_one(
+    nodes: SomeNodes, word: int, fate: str
+) -> None:
+    from tests.fleet.machines import HubDied
+
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    nodes.will(*[""] * word, fate)
+    try:
+        await fenced(nodes, "loom", life)
+    except HubDied:
+        for name in nodes.links:
+            nodes.link(name)._hub_life = nodes.weather.hub_life
+    await fenced(nodes, "loom", life)
+    assert nodes.states(1) == {"iris": "READY"}
+
+
+async def test_a_copy_that_is_held_from_a_dead_giver_becomes_the_task(nodes: SomeNodes) -> None:
+    life = nodes.machines["forge"].incarnation()
+    task = a_task(1, epoch=3)
+    offer = m.Offer(xfer(1), task, hash_of(spec_of(task)), life)
+    nodes.machines["iris"].store.apply(m.Hold("forge", "stolen", (offer,)))
+    nodes.switch_off("forge")
+    assert told(await fenced(nodes, "forge", life)) == [("1", "reowned", "iris", "")]
+    assert nodes.states(1) == {"iris": "READY"}
+
+
+async def test_the_newest_copy_wins_and_the_older_are_barred(nodes: SomeNodes) -> None:
+    nodes.add("iris", 1)
+    await carry_out([nodes.steal(1, "iris", "forge", x=1)], nodes.links)
+    nodes.machines["forge"].store.apply(c.SetFields(uid(1), {"priority": 1}))
+    await carry_out([nodes.steal(1, "forge", "loom", x=2)], nodes.links)
+    life = nodes.machines["loom"].incarnation()
+    nodes.switch_off("loom")
+    assert told(await fenced(nodes, "loom", life)) == [("1", "reowned", "forge", "")]
+    assert nodes.steal(1, "forge", "iris").task.priority == 1
+    late = a_task(1, epoch=50)
+    offer = m.Offer(xfer(9), late, hash_of(spec_of(late)), life)
+    (said,) = nodes.machines["iris"].store.apply(m.Hold("loom", "stolen", (offer,)))
+    assert said.outcome == "refused"
+
+
+async def test_a_task_that_went_on_from_there_stays_where_it_is(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    await carry_out([nodes.steal(1, "loom", "forge", x=2)], nodes.links)
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life)
+    assert told(report) == [("1", "lives", "forge", "")]
+    assert nodes.states(1) == {"forge": "READY"}
+
+
+async def test_a_task_whose_end_is_known_is_not_owned_again(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    settled = m.Settled((m.Settle(xfer(1), uid(1), "loom", life, "COMPLETED"),))
+    nodes.machines["iris"].store.apply(settled)
+    nodes.switch_off("loom")
+    assert (await fenced(nodes, "loom", life)).tasks == ()
+
+
+async def test_an_attempt_that_may_live_elsewhere_keeps_the_task_from_running(
+    nodes: SomeNodes,
+) -> None:
+    """It ran on forge, was taken back as unproved, and only then moved: nobody knows its end."""
+    nodes.add("forge", 1)
+    forge = nodes.machines["forge"].store
+    got = forge.apply(c.Claim("forge"))
+    assert isinstance(got, c.Claimed)
+    forge.apply(c.Started(uid(1), got.n, 4242, 99, "boot"))
+    forge.apply(c.Finish(uid(1), got.n, c.Result("unproved")))
+    forge.apply(m.Reown((m.Target(uid(1), 2**21),), alone=True))
+    await carry_out([nodes.steal(1, "forge", "iris", x=1)], nodes.links)
+    await carry_out([nodes.steal(1, "iris", "loom", x=2)], nodes.links)
+    life = nodes.machines["loom"].incarnation()
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life)
+    assert told(report) == [("1", "refused", "iris", "attempt_not_fenced")]
+    assert nodes.states(1) == {}
+
+
+async def test_a_quarantined_task_that_is_nowhere_else_runs_again_by_a_word(
+    nodes: SomeNodes,
+) -> None:
+    nodes.add("iris", 1)
+    nodes.machines["iris"].store.apply(m.Quarantine("restored"))
+    view = await nodes.view()
+    dry = await settle_uid(nodes.links, view, uid(1), dry_run=True)
+    assert (dry.outcome, dry.node) == ("reowned", "iris")
+    one = await settle_uid(nodes.links, view, uid(1))
+    assert (one.outcome, one.node, one.epoch) == ("reowned", "iris", 1 + 2**20)
+    await nodes.links["iris"].ask("release", {"alone": True, "reason": "all were decided upon"})
+    assert nodes.machines["iris"].store.node_state() == "active"
+
+
+async def test_a_word_on_a_task_that_no_node_has_is_refused(nodes: SomeNodes) -> None:
+    one = await settle_uid(nodes.links, await nodes.view(), uid(1))
+    assert (one.outcome, one.rule) == ("refused", "unknown_task")
+
+
+async def test_a_task_that_lives_is_left_where_it_is(nodes: SomeNodes) -> None:
+    nodes.add("iris", 1)
+    one = await settle_uid(nodes.links, await nodes.view(), uid(1))
+    assert (one.outcome, one.node, one.because) == ("lives", "iris", "it is READY at iris")
+
+
+async def test_settling_one_task_needs_every_nodes_answer(nodes: SomeNodes) -> None:
+    nodes.add("iris", 1)
+    nodes.machines["iris"].store.apply(m.Quarantine("restored"))
+    nodes.switch_off("forge")
+    one = await settle_uid(nodes.links, await nodes.view(), uid(1))
+    assert (one.outcome, one.rule) == ("refused", "not_all_answer")
+    assert nodes.states(1) == {"iris": "READY"}
