@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import overload
 
+from .objections import Objection
 from .view import QueuedTask
 
-
-@dataclass(frozen=True)
-class Objection:
-    """Why not: the rule by its name, and the reason in a sentence."""
-
-    rule: str
-    because: str
+__all__ = (
+    "Kept", "KeptCount", "KeptGroup", "KeptTasks", "NodeVerdict", "Objection", "RoutePlan", "Steal",
+    "StealPlan", "lasting",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,46 @@ class Kept:
     task: QueuedTask
     node: str
     objection: Objection
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroup:
+    """Tasks of one node that one objection keeps there; alike for every rule, judged once."""
+
+    node: str
+    tasks: Sequence[QueuedTask]
+    objection: Objection
+
+
+@dataclass(frozen=True)
+class KeptTasks(Sequence[Kept]):
+    """Every kept task of a plan, made only when it is looked at: there may be a hundred thousand.
+
+    Use it as a sequence of `Kept`; use `groups` where the tasks need not be told apart.
+    """
+
+    groups: tuple[KeptGroup, ...] = ()
+
+    def __iter__(self) -> Iterator[Kept]:
+        for group in self.groups:
+            for task in group.tasks:
+                yield Kept(task, group.node, group.objection)
+
+    def __len__(self) -> int:
+        return sum(len(group.tasks) for group in self.groups)
+
+    @overload
+    def __getitem__(self, at: int) -> Kept: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Kept, ...]: ...
+    def __getitem__(self, at: int | slice) -> Kept | tuple[Kept, ...]:
+        if isinstance(at, slice):
+            return tuple(islice(self, *at.indices(len(self))))
+        place = at if at >= 0 else len(self) + at
+        for kept in islice(self, max(place, 0), None):
+            if place >= 0:
+                return kept
+        raise IndexError(at)
 
 
 @dataclass(frozen=True)
@@ -62,11 +103,15 @@ class StealPlan:
 
     policy: str
     steals: tuple[Steal, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: Sequence[Kept] = ()  # of the pages that were read; `counts` has all of them
     counts: tuple[KeptCount, ...] = ()
     nodes: tuple[NodeVerdict, ...] = ()
     skipped: str | None = None  # "no idle", "no busy": nothing was asked; None: queues were seen
     caps_hit: tuple[str, ...] = ()
+
+    def why_kept(self, node: str) -> list[str]:
+        """The reasons why tasks of this node stay, each once, in the order they were found."""
+        return [*dict.fromkeys(kept.objection.because for kept in self.kept if kept.node == node)]
 
 
 @dataclass(frozen=True)
@@ -78,3 +123,15 @@ class RoutePlan:
     counts: tuple[KeptCount, ...] = ()
     nodes: tuple[NodeVerdict, ...] = ()
     unclaimed: dict[str, int] = field(default_factory=dict)  # uid: cycles that nobody wanted it
+
+
+def lasting(seconds: float) -> str:
+    """A duration for people, cut and never rounded up: 40s, 12m, 3h 5m, 2d 4h."""
+    minutes, left = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours}h"
+    if hours:
+        return f"{hours}h {minutes}m"
+    return f"{minutes}m" if minutes else f"{left}s"

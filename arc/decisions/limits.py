@@ -21,7 +21,22 @@ class StealLimits:
     transfer_s: float = 5.0  # swift: what a move costs
     gain_min_s: float = 30.0  # swift: what a move has to bring at least
     default_task_s: float = 600.0  # swift: how long a task takes that does not say
-    ask_again_s: float = 600.0  # swift: how long a refusal is not asked again
+    ask_again_s: float = 600.0  # how long a node is not asked again for a task that it refused
+
+    @property
+    def swift(self) -> bool:
+        """Whether `policy: swift` decides."""
+        return self.policy == "swift"
+
+    @property
+    def untagged_from(self) -> int:
+        """From which P on anyone may do untagged work; swift knows no thresholds of priority."""
+        return 1 if self.swift else self.anyone_from
+
+    @property
+    def hops_allowed(self) -> int:
+        """How often a task may have been stolen before: never (arc0), twice (swift)."""
+        return self.hops_max or 2 if self.swift else self.hops_max
 
 
 @dataclass(frozen=True)
@@ -50,3 +65,4 @@ class HealthLimits:
     failing_within_s: float = 3600.0
     streak: int = 5
     clock_off_s: float = 30.0
+    stalled_after_s: float = 1800.0  # work waits beside a free slot, and nothing is started

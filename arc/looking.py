@@ -1,0 +1,193 @@
+"""Looks at the fleet for one cycle: every node's report, and what earlier moves left in doubt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from .decisions.failing import NodeFactsSeen, attracts_no_work
+from .decisions.memory import Memory
+from .decisions.view import FleetView, NodeSeen, NodeUnseen
+from .links import Link
+from .settling import Settlement, settle
+from .survey import DEADLINE_S, survey
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+INBOX = "inbox"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The fleet as one cycle saw it. `view` has every node of fleet.yaml, `inbox` is beside it."""
+
+    hub: Hub
+    tally: Tally
+    view: FleetView
+    inbox: NodeSeen | NodeUnseen
+    facts: Mapping[str, NodeFactsSeen]
+    memory: Memory
+    settled: tuple[Settlement, ...] = ()
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """The hub's links, counted for this cycle."""
+        return self.tally.links
+
+    @property
+    def whole(self) -> FleetView:
+        """With the inbox among the nodes: it gives and takes as they do."""
+        if isinstance(self.inbox, NodeSeen):
+            return replace(self.view, seen=(*self.view.seen, self.inbox))
+        return replace(self.view, unseen=(*self.view.unseen, self.inbox))
+
+
+async def look(
+    hub: Hub, *, woken: Collection[str] = (), deadline_s: float = DEADLINE_S
+) -> Look:
+    """What every node says now, or why it cannot be known.
+
+    With `woken`, only these nodes and those with waiting work are asked; of the others stands what
+    they said last, with its age. Suspended nodes are not asked at all.
+    """
+    tally = Tally(hub.links, hub.clock)
+    names = _to_ask(hub, woken)
+    found = await survey({name: tally.links[name] for name in names}, roles=hub.roles(),
+                         clock=hub.clock, deadline_s=deadline_s)  # fmt: skip
+    _remember(hub, found)
+    return _look(hub, tally, found)
+
+
+def _changed_by(settled: Sequence[Settlement], seen: Look) -> set[str]:
+    """Nodes on which a settled doubt made a task wait, or took a copy away."""
+    done = {one.xfer for one in settled if one.outcome == "settled"}
+    return {
+        name
+        for node in seen.whole.seen
+        for doubt in node.report.doubts
+        if doubt.xfer in done and doubt.state in ("ESCROW", "HELD")
+        for name in (node.name, doubt.peer)
+    }
+
+
+def _look(hub: Hub, tally: Tally, found: FleetView) -> Look:
+    inbox = found.node(INBOX)
+    assert inbox is not None, "the inbox is always asked"
+    view = _with_the_others(hub, found)
+    facts = facts_of(hub, view)
+    return Look(hub, tally, view, inbox, facts, memory_of(hub, view, facts))
+
+
+async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
+    """The same, with what earlier moves left in doubt ended first; only for who may move tasks."""
+    seen = await look(hub, woken=woken)
+    settled = await settle(seen.links, seen.whole)
+    names = _changed_by(settled, seen) & seen.links.keys()
+    if not names:
+        return replace(seen, settled=settled)
+    # What was settled changed the counts; a plan needs them as they are now.
+    again = await survey({name: seen.links[name] for name in {*names, INBOX}}, roles=hub.roles(),
+                         clock=hub.clock)  # fmt: skip
+    _remember(hub, again)
+    return replace(_look(hub, seen.tally, again), settled=settled)
+
+
+def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
+    """What the hub remembers of each node beside its report."""
+    limits, met, now = hub.settings.health, hub.journal.nodes.met(), hub.clock.now()
+    facts: dict[str, NodeFactsSeen] = {}
+    nodes: tuple[NodeSeen | NodeUnseen, ...] = (*view.seen, *view.unseen)
+    for node in nodes:
+        ended = hub.journal.nodes.ended(node.name, within_s=limits.failing_within_s)
+        well = [one.well for one in ended]
+        streak = next((n for n, good in enumerate(reversed(well)) if good), len(well))
+        longest = hub.longest.get(node.name)
+        last = met.get(node.name)
+        facts[node.name] = NodeFactsSeen(
+            ended=len(well), failed=well.count(False), streak=streak,
+            longest_running_s=longest[1] if longest else None,
+            longest_running=longest[0] if longest else "",
+            quiet_s=(now - ended[-1].at).total_seconds() if ended else None,
+            unseen_s=(now - last.at).total_seconds() if last else None,
+        )  # fmt: skip
+    return facts
+
+
+def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> Memory:
+    """What earlier cycles leave for a plan to consider."""
+    limits = hub.settings.steal
+    refused = hub.journal.nodes.refused(within_s=limits.ask_again_s)
+    judged = {
+        node.name: attracts_no_work(node, facts.get(node.name), hub.settings.health)
+        for node in view.seen
+    }
+    return Memory(
+        refused_s=refused,
+        no_work={name: because for name, because in judged.items() if because is not None},
+        taken=_taken(hub) if hub.settings.on_idle else {},
+    )
+
+
+def _taken(hub: Hub) -> Counter[str]:
+    """Steals to each node within the last interval: where any idle node may start a cycle, the
+    caps of one cycle count over an interval that slides.
+    """
+    entry = hub.settings.sensors.get("fleet-rebalance")
+    since = hub.clock.now() - timedelta(seconds=entry.every_s if entry else 300.0)
+    lines = hub.journal.runs.moves(since=since, limit=1000)
+    return Counter(
+        line.move.idle for line in lines
+        if line.move.why == "stolen" and line.move.outcome == "moved"
+    )  # fmt: skip
+
+
+def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
+    if not woken or hub.last_view is None:
+        return set(hub.links)
+    waiting = {node.name for node in hub.last_view.seen if node.report.pending_count}
+    return (({*woken} | waiting) & hub.links.keys()) | {INBOX}
+
+
+def _remember(hub: Hub, found: FleetView) -> None:
+    """Who was met, for health; and everything that was seen, for a look at a part of the fleet."""
+    met = [hub.links[node.name].met for node in found.seen if node.name in hub.links]
+    hub.journal.nodes.meet(one for one in met if one is not None)
+    fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
+    now = hub.clock.boottime()
+    older = _aged(hub.last_view, now - hub.last_look_s) if hub.last_view else FleetView(found.at)
+    hub.last_view = FleetView(
+        found.at,
+        (*(one for one in older.seen if one.name not in fresh), *found.seen),
+        (*(one for one in older.unseen if one.name not in fresh), *found.unseen),
+    )
+    hub.last_look_s = now
+
+
+def _aged(view: FleetView, seconds: float) -> FleetView:
+    seen = tuple(replace(node, age_s=node.age_s + seconds) for node in view.seen)
+    return replace(view, seen=seen)
+
+
+def _with_the_others(hub: Hub, found: FleetView) -> FleetView:
+    """Every node of fleet.yaml by name: seen now, seen before, or why not; without the inbox."""
+    last = hub.last_view or found
+    suspended = hub.journal.words.suspended()
+    seen: list[NodeSeen] = []
+    unseen: list[NodeUnseen] = []
+    roles = hub.roles()
+    for name in sorted(roles):
+        node = last.node(name)
+        if name in suspended:
+            word = suspended[name]
+            because = f"suspended by {word.by}: {word.reason}"
+            unseen.append(NodeUnseen(name, "suspended", because, "", roles[name]))
+        elif isinstance(node, NodeSeen):
+            seen.append(replace(node, role=roles[name]))
+        else:
+            unseen.append(node or NodeUnseen(name, "not_asked", "not asked yet", "", roles[name]))
+    return FleetView(found.at, tuple(seen), tuple(unseen))

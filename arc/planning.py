@@ -1,0 +1,84 @@
+"""Looks into the queues that a plan needs, and plans: what a cycle would move now, and why not."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject, JsonValue
+
+from .decisions.draining import drains, plan_drains
+from .decisions.explain import RoutePlan, StealPlan
+from .decisions.routing import plan_routes
+from .decisions.stealing import busy_to_ask, plan_steals
+from .decisions.view import Queue, Queues, QueueUnseen
+from .decisions.wanting import asking, merged, still_wanting
+from .errors import NodeUnreachable
+from .looking import INBOX, Look
+from .survey import look_into
+
+PAGE = 200  # tasks of one queue that a plan of routes or drains looks at
+
+
+async def steals_now(seen: Look) -> tuple[StealPlan, Queues]:
+    """What a rebalance would steal now, and the queues it saw. Nothing is changed by it.
+
+    Queues are asked only where there are an idle and a busy node; at most twice, the second time
+    where a page was full of tasks that the hungry node may not do.
+    """
+    limits, domains = seen.hub.settings.steal, seen.hub.settings.domains
+    names = [verdict.name for verdict in busy_to_ask(seen.view, limits, seen.memory)]
+    asked = asking(seen.view, limits, domains, seen.memory)
+    queues = await look_into(seen.links, names, asked) if names else {}
+    plan = _steals(seen, queues)
+    hidden, again = still_wanting(plan, seen.view, queues, limits, seen.memory)
+    if not hidden:
+        return plan, queues
+    more = _merged(queues, await look_into(seen.links, hidden, again))
+    return _steals(seen, more), more
+
+
+def _steals(seen: Look, queues: Queues) -> StealPlan:
+    settings = seen.hub.settings
+    return plan_steals(
+        seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
+        memory=seen.memory,
+    )  # fmt: skip
+
+
+def _merged(first: Queues, again: Queues) -> Queues:
+    """A second look that failed takes nothing away from the first."""
+    found = dict(first)
+    for name, queue in again.items():
+        before = found.get(name)
+        if isinstance(before, Queue) and isinstance(queue, Queue):
+            found[name] = merged(before, queue)
+    return found
+
+
+async def drains_now(seen: Look) -> StealPlan:
+    """Where the waiting tasks of draining nodes would go now; nothing is asked if none drains."""
+    settings = seen.hub.settings
+    names = [name for name in drains(seen.view, settings.steal) if name in seen.links]
+    asked = _all_of("drained", [INBOX])
+    queues = await look_into(seen.links, names, asked) if names else {}
+    return plan_drains(
+        seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
+        facts=seen.facts, health=settings.health,
+    )  # fmt: skip
+
+
+async def routes_now(seen: Look) -> RoutePlan:
+    """Where each task of the inbox would go now. An inbox that cannot be read is an error."""
+    settings = seen.hub.settings
+    asked = _all_of("routed", [node.name for node in seen.view.seen] or [INBOX])
+    queue = (await look_into(seen.links, [INBOX], asked))[INBOX]
+    if isinstance(queue, QueueUnseen):
+        raise NodeUnreachable(INBOX, f"the hub's own queue cannot be read: {queue.because}")
+    return plan_routes(
+        seen.view, queue, domains=settings.domains, limits=settings.route, mint=seen.hub.mint,
+        unclaimed=seen.hub.journal.nodes.unclaimed(), facts=seen.facts, health=settings.health,
+    )  # fmt: skip
+
+
+def _all_of(why: str, receivers: list[str]) -> JsonObject:
+    """The most urgent tasks of a queue, without any filter: the plan has a reason for each."""
+    wanted: list[JsonValue] = [{"node": name} for name in receivers]
+    return {"why": why, "for": wanted, "order": "most_urgent", "limit": PAGE}

@@ -1,0 +1,95 @@
+"""Counts what one run asks over the links, and notes what was slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_node.clock import Clock
+from agent_node.strict import JsonObject
+
+from .links import EventHeard, Link, Met
+
+SLOW_S = 2.0  # the origin's own figure: worst case 15 calls a cycle, each under two seconds
+SLOW_MAX = 20
+NOT_OVER_A_WIRE = "inbox"
+
+
+@dataclass(frozen=True)
+class SlowAsk:
+    """One request that took longer than a request should."""
+
+    node: str
+    do: str
+    took_s: float
+
+
+class Tally:
+    """The hub's links as one run uses them. Two runs at a time do not count each other's."""
+
+    def __init__(self, links: Mapping[str, Link], clock: Clock) -> None:
+        self.links: dict[str, Link] = {
+            name: _Counted(link, self, clock) for name, link in links.items()
+        }
+        self.asked: Counter[str] = Counter()
+        self.slow: list[SlowAsk] = []
+
+    @property
+    def requests(self) -> int:
+        """How many requests went to other machines or processes; the hub's own queue is free."""
+        return self.asked.total()
+
+    def note(self, node: str, do: str, took_s: float) -> None:
+        """One request came back, or gave up."""
+        if node != NOT_OVER_A_WIRE:
+            self.asked[do] += 1
+        if took_s > SLOW_S and len(self.slow) < SLOW_MAX:
+            self.slow.append(SlowAsk(node, do, took_s))
+
+    def told(self) -> JsonObject:
+        """The same for the journal and for `show RUN`."""
+        return {
+            "requests": dict(sorted(self.asked.items())),
+            "slow": [
+                {"node": one.node, "do": one.do, "took_s": round(one.took_s, 3)}
+                for one in self.slow
+            ],
+        }
+
+
+class _Counted:
+    """A link that tells the tally of every request it carries."""
+
+    def __init__(self, link: Link, tally: Tally, clock: Clock) -> None:
+        self._link, self._tally, self._clock = link, tally, clock
+
+    @property
+    def name(self) -> str:
+        return self._link.name
+
+    @property
+    def met(self) -> Met | None:
+        return self._link.met
+
+    @property
+    def requests(self) -> int:
+        return self._link.requests
+
+    async def ask(
+        self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
+    ) -> JsonObject:
+        began = self._clock.boottime()
+        try:
+            return await self._link.ask(do, fields, timeout_s=timeout_s)
+        finally:
+            self._tally.note(self.name, do, self._clock.boottime() - began)
+
+    async def meet(self) -> Met:
+        return await self._link.meet()
+
+    async def listen(self, heard: EventHeard) -> None:
+        await self._link.listen(heard)
+
+    async def close(self) -> None:
+        await self._link.close()
