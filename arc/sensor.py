@@ -5,12 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agent_node.strict import JsonObject
 
 if TYPE_CHECKING:
     from .hub import Hub
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Why tasks stay where they are: so many of one node by one rule, or one task by its uid."""
+
+    node: str
+    rule: str
+    count: int = 1
+    because: str = ""
+    uid: str = ""  # empty: the line counts, and names no task
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of one move that was begun, with both ends as they were then."""
+
+    xfer: str
+    uid: str
+    busy: str
+    idle: str
+    outcome: str  # moved | kept | in_doubt | settled
+    why: str = "stolen"
+    priority: int | None = None
+    rule: str = ""
+    because: str = ""
+    busy_incarnation: str = ""
+    idle_incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,6 +56,10 @@ class SensorReport:
     took_s: float = 0.0
     skipped: str | None = None
     details: JsonObject = field(default_factory=dict)  # what `show RUN` prints
+    code: str = ""  # of the error that ended it; `arc explain` knows it
+    decisions: tuple[Decided, ...] = ()
+    moves: tuple[Moved, ...] = ()
+    cut: int = 0  # decisions that were made and are not listed
 
 
 class Sensor(Protocol):
@@ -42,3 +74,16 @@ class Sensor(Protocol):
 
     async def run(self, hub: Hub, now: datetime) -> SensorReport:
         """One cycle. What it raises ends this run only."""
+
+
+@runtime_checkable
+class Wakeful(Protocol):
+    """A sensor that can also be run for a few nodes at once, when they say that they have news."""
+
+    async def run_woken(self, hub: Hub, now: datetime, woken: frozenset[str]) -> SensorReport:
+        """One cycle for these nodes' sake; the others stand as they were seen last."""
+
+
+def skipped(sensor: str, why: str) -> SensorReport:
+    """A run that did nothing, and why."""
+    return SensorReport(sensor, "skipped", f"skipped: {why}", skipped=why)

@@ -1,1 +1,67 @@
 """Scheduled hub work: each sensor looks, decides, acts, and reports all three."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from arc.errors import SensorBroken
+from arc.sensor import Sensor
+from arc.settings import FleetSettings
+
+from .fleet_health import FleetHealth
+from .fleet_rebalance import FleetRebalance
+from .fleet_router import FleetRouter
+
+GROUP = "arc.sensors"  # the entry-point group in which another package offers a sensor
+
+
+@dataclass(frozen=True)
+class Found:
+    """The sensors of this hub, and those that cannot be used, with the reason."""
+
+    sensors: tuple[Sensor, ...]
+    broken: tuple[SensorBroken, ...] = ()
+
+
+def find_sensors(
+    settings: FleetSettings, *, offered: Iterable[EntryPoint] | None = None
+) -> Found:
+    """Our own three, then what other packages offer. One that is broken stops only itself."""
+    found: dict[str, Sensor] = {
+        sensor.name: sensor
+        for sensor in (FleetHealth(settings), FleetRouter(settings), FleetRebalance(settings))
+    }
+    broken: list[SensorBroken] = []
+    for point in sorted(entry_points(group=GROUP) if offered is None else offered):
+        try:
+            sensor = _load(point, settings)
+        except SensorBroken as error:
+            broken.append(error)
+            continue
+        if sensor.name in found:
+            broken.append(SensorBroken(f"{point.value}: the name {sensor.name!r} is taken"))
+        else:
+            found[sensor.name] = sensor
+    return Found(tuple(found.values()), tuple(broken))
+
+
+def _load(point: EntryPoint, settings: FleetSettings) -> Sensor:
+    """The sensor behind an entry point: a class or function that is called without arguments."""
+    try:
+        sensor = point.load()()
+        name, every_s = str(sensor.name), float(sensor.every_s)
+        good = bool(name) and every_s > 0 and callable(sensor.run) and bool(dict(sensor.verbs))
+    except Exception as error:  # whatever stands in it, our own sensors run on
+        raise SensorBroken(
+            f"{point.value}: cannot be used: {type(error).__name__}: {error}",
+            hint="mend or uninstall the package that offers it",
+        ) from error
+    if not good:
+        raise SensorBroken(f"{point.value}: needs a name, every_s above 0, verbs and run()")
+    entry = settings.sensors.get(name)
+    if entry is not None:
+        sensor.every_s = entry.every_s
+    loaded: Sensor = sensor
+    return loaded

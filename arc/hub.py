@@ -1,0 +1,191 @@
+"""Puts the hub together: its links, its journal, its lease and its sensors."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from agent_node.clock import Clock, SystemClock
+from agent_node.lines import encode
+from agent_node.strict import JsonObject
+from agent_node.ulid import new_ulid
+from sensors import find_sensors
+
+from .decisions.domains import Domain, Role
+from .decisions.view import FleetView
+from .errors import SensorBroken
+from .journal import Journal
+from .lease import Lease
+from .links import HelloWords, Link, Met
+from .links.opening import open_links
+from .sensor import Sensor
+from .settings import FleetSettings
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+INBOX = "inbox"
+OUTBID_MAX = 30
+
+
+@dataclass(eq=False)
+class Hub:
+    """Everything a sensor or an operation may use. One event loop, one process, one lease."""
+
+    settings: FleetSettings
+    links: dict[str, Link]  # every node of fleet.yaml that is not suspended, and "inbox"
+    inbox: Link
+    journal: Journal
+    lease: Lease
+    clock: Clock
+    rng: random.Random
+    sensors: tuple[Sensor, ...]
+    broken: tuple[SensorBroken, ...] = ()  # sensors that cannot be used, and why
+    # Whoever moves tasks holds it, from looking to the last step: two at a time would take each
+    # other's moves under way for doubts, and undo them.
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
+    last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
+    longest: dict[str, tuple[str, float]] = field(default_factory=dict)  # node: (uid, seconds)
+    takes_over: bool = False  # a person's word: speak above every other hub of this fleet
+    schedule: Schedule | None = None  # None: nobody runs the sensors on time here
+
+    def mint(self) -> str:
+        """A fresh ULID by the hub's clock."""
+        return new_ulid(int(self.clock.now().timestamp() * 1000), self.rng.randbytes(10))
+
+    def roles(self) -> dict[str, Role]:
+        """What each node of fleet.yaml is for, by name."""
+        return {
+            node.name: Role(owns=node.owns, also=node.also, never=node.never)
+            for node in self.settings.nodes
+        }
+
+    async def follow_words(self) -> bool:
+        """Let go of nodes that are suspended now and reach for those no longer; whether any was."""
+        suspended = self.journal.words.suspended()
+        wanted = {node.name for node in self.settings.nodes if node.name not in suspended}
+        if wanted | {INBOX} == self.links.keys():
+            return False
+        return await self._follow(self.settings)
+
+    async def follow(self, settings: FleetSettings) -> bool:
+        """Live by these settings from now on: nodes come and go, sensors keep other intervals.
+
+        The state folder and the names of fleet and hub stay what they were when the hub started.
+        """
+        fixed = replace(settings, state=self.settings.state, fleet=self.settings.fleet,
+                        hub=self.settings.hub)  # fmt: skip
+        changed = await self._follow(fixed)
+        found = find_sensors(self.settings)
+        self.sensors, self.broken = found.sensors, found.broken
+        if self.schedule is not None:
+            self.schedule.follow()
+        return changed
+
+    async def _follow(self, settings: FleetSettings, *, reopen: bool = False) -> bool:
+        async with self.moving:
+            old, self.settings = self.settings, settings
+            leaving = frozenset(self.links) if reopen else _leaving(self, old)
+            stay = frozenset(self.links) - leaving
+            gone = [self.links.pop(name) for name in sorted(self.links.keys() - stay)]
+            await asyncio.gather(*(link.close() for link in gone))
+            fresh = _open(settings, self.journal, self.lease, clock=self.clock, rng=self.rng,
+                          skip=stay)  # fmt: skip
+            self.links.update(fresh)  # among them the inbox, if it was let go too
+            self.inbox = self.links[INBOX]
+            return bool(gone or fresh)
+
+    async def outbid(self) -> int:
+        """After a take-over: speak above every hub that the nodes have heard; the term now.
+
+        A node says that it heard a higher term, not which: so ours grows in doubling steps. One
+        that cannot be reached now refuses us later, by name.
+        """
+        step = 1
+        for _ in range(OUTBID_MAX):
+            met = await asyncio.gather(*(link.meet() for link in self.links.values()),
+                                       return_exceptions=True)  # fmt: skip
+            if not any(isinstance(one, Met) and one.old_term for one in met):
+                break
+            self.lease.outbid(self.lease.term + step - 1)
+            step *= 2
+            await self._follow(self.settings, reopen=True)
+        return self.lease.term
+
+    async def close(self) -> None:
+        """Let go of everything, the lease last; closing twice is fine."""
+        await asyncio.gather(*(link.close() for link in self.links.values()))
+        self.journal.close()
+        self.lease.close()
+
+
+def build_hub(
+    settings: FleetSettings, *, clock: Clock | None = None, rng: random.Random | None = None,
+    take_over: bool = False,
+) -> Hub:  # fmt: skip
+    """A hub that holds the lease of this state folder; `OtherHub` when somebody else does.
+
+    Nothing is asked of any node yet: a link opens when it is first used.
+    """
+    clock, rng = clock or SystemClock(), rng or random.Random()  # noqa: S311 - names, no secrets
+    lease = Lease.take(settings.state, hub=settings.hub, clock=clock, take_over=take_over)
+    try:
+        journal = Journal(settings.state / "journal.db", clock)
+        links = _open(settings, journal, lease, clock=clock, rng=rng, skip=frozenset())
+    except BaseException:
+        lease.close()
+        raise
+    found = find_sensors(settings)
+    return Hub(
+        settings=settings, links=links, inbox=links[INBOX], journal=journal, lease=lease,
+        clock=clock, rng=rng, sensors=found.sensors, broken=found.broken, takes_over=take_over,
+    )  # fmt: skip
+
+
+def _open(
+    settings: FleetSettings, journal: Journal, lease: Lease, *, clock: Clock, rng: random.Random,
+    skip: frozenset[str],
+) -> dict[str, Link]:  # fmt: skip
+    """Links for every node but those in `skip` and those that are suspended; none is opened yet."""
+    words = HelloWords(
+        fleet=settings.fleet, hub=settings.hub, term=lease.term, instance=lease.instance,
+        domains=domain_table(settings.domains),
+    )  # fmt: skip
+    absent = skip | frozenset(journal.words.suspended())
+    links = open_links(settings, words, clock=clock, rng=rng, is_fenced=journal.words.is_fenced,
+                       skip=absent)  # fmt: skip
+    return {name: link for name, link in links.items() if name not in skip}
+
+
+def _leaving(hub: Hub, old: FleetSettings) -> frozenset[str]:
+    """Links that have to be closed: of nodes that are gone, suspended, or reached another way."""
+    new = hub.settings
+    if old.domains != new.domains or old.ssh_config != new.ssh_config:
+        return frozenset(hub.links)  # every node is told the new table in a new hello
+    suspended = hub.journal.words.suspended()
+    return frozenset(
+        name for name in hub.links
+        if name != INBOX and (name in suspended or not _reached_alike(name, old, new))
+    )  # fmt: skip
+
+
+def _reached_alike(name: str, old: FleetSettings, new: FleetSettings) -> bool:
+    """Whether a node's entry still says the same, but for whose work it does."""
+    before, now = old.node(name), new.node(name)
+    if before is None or now is None:
+        return False
+    return replace(before, owns=(), also=(), never=()) == replace(now, owns=(), also=(), never=())
+
+
+def domain_table(domains: tuple[Domain, ...]) -> JsonObject:
+    """The domains as every node is told them, under a version that changes when they do."""
+    table: JsonObject = {
+        domain.name: {"skills": list(domain.skills), "prefix": list(domain.prefix),
+                      "words": list(domain.words)}
+        for domain in domains
+    }  # fmt: skip
+    return {"version": sha256(encode(table).encode()).hexdigest()[:16], **table}

@@ -1,0 +1,143 @@
+"""Remembers what was seen, decided and moved, in one SQLite file that only the hub writes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from agent_node.clock import Clock, iso
+
+from .errors import StateBroken
+from .journal_nodes import NodeBook
+from .journal_runs import RunBook
+from .journal_tables import STEPS
+from .journal_words import WordBook
+
+KEEP_DAYS = 30  # runs with their decisions, and log lines
+KEEP_MOVES_DAYS = 365
+ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000}
+CHUNK = 5_000  # rows that one pruning takes away at most, so that it never takes long
+
+Value = str | int | float | None
+Row = dict[str, Value]
+
+
+class Rows:
+    """The journal's rows by plain SQL; a damaged or full disk is one error that says what to do."""
+
+    def __init__(self, database: Database, path: Path) -> None:
+        self._database, self._path = database, path
+
+    def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Every row that the question finds, by its columns' names."""
+        with self._said():
+            found = self._database.execute(sql, list(values))
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+    def write(self, sql: str, values: Sequence[Value] = ()) -> int:
+        """Change rows inside a transaction; the id of what was inserted last."""
+        with self._said():
+            return self._database.execute(sql, list(values)).lastrowid or 0
+
+    def write_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """The same statement for each of these rows."""
+        with self._said():
+            self._database.conn.executemany(sql, rows)
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """All of it or nothing. `durable`: on the disk before this returns, for what a person said;
+        anything else may lose its last moments with the machine's power, never its form.
+        """
+        with self._said():
+            if durable:
+                self._database.execute("PRAGMA synchronous=FULL")
+            try:
+                with self._database.atomic():
+                    yield
+            finally:
+                if durable:
+                    self._database.execute("PRAGMA synchronous=NORMAL")
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise broken(self._path, str(error)) from error
+
+
+class Journal:
+    """What the hub remembers. No safety depends on it but fences: it may be moved away.
+
+    One thread, one process: the lease's holder.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path, self._clock = path, clock
+        self._database = _opened(path)
+        self._rows = Rows(self._database, path)
+        self.runs = RunBook(self._rows, clock)
+        self.nodes = NodeBook(self._rows, clock)
+        self.words = WordBook(self._rows, clock)
+
+    def prune(self) -> None:
+        """Let go of what is old, a bounded piece at a time; call it now and then."""
+        now = self._clock.now()
+        old = iso(now - timedelta(days=KEEP_DAYS))
+        with self._rows.transaction():
+            for table in ("run", "line", "ended", "alert"):
+                self._forget(table, old)
+            self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
+            self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])
+            self._rows.write("DELETE FROM stranded WHERE day < ?", [old[:10]])
+
+    def _forget(self, table: str, old: str) -> None:
+        """By age, and by number where a loud month would fill the disk."""
+        self._rows.write(
+            f"DELETE FROM {table} WHERE rowid IN"  # noqa: S608 - the names are our own
+            f" (SELECT rowid FROM {table} WHERE at < ? OR rowid <="
+            f" (SELECT max(rowid) FROM {table}) - ? LIMIT ?)",
+            [old, ROWS_MAX[table], CHUNK],
+        )
+
+    def close(self) -> None:
+        """Let go of the file; closing twice is fine."""
+        self._database.close()
+
+
+def _opened(path: Path) -> Database:
+    """The database, private, sound and with all its tables; `StateBroken` says what to do else."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.chmod(path, 0o600)
+        # A transaction of ours is begun by hand alone (`atomic`), never by the first statement.
+        database = Database(sqlite3.connect(path, isolation_level=None), execute_plugins=False)
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+            database.execute(f"PRAGMA {pragma}").fetchall()
+        said = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise broken(path, str(said))
+        STEPS.apply(database)
+    except sqlite3.DatabaseError as error:
+        raise broken(path, str(error)) from error
+    except OSError as error:
+        raise broken(path, error.strerror or str(error)) from error
+    return database
+
+
+def broken(path: Path, why: str) -> StateBroken:
+    """The one error about the journal: which file, and what a person may do about it."""
+    return StateBroken(
+        f"{path}: the hub's journal cannot be used: {why}",
+        hint=f"free the disk if it is full; else move it away (mv {path} {path}.broken) and start"
+        " again: no task depends on it, but say again which nodes are fenced, suspended or paused",
+        where=str(path),
+    )

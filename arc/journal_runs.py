@@ -1,0 +1,202 @@
+"""Keeps what the sensors did: runs, the reasons behind them, moves, and lines of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+import orjson
+
+from agent_node.clock import Clock, iso, parse_iso
+from agent_node.strict import JsonObject
+
+from .sensor import Decided, Moved, SensorReport
+
+if TYPE_CHECKING:
+    from .journal import Row, Rows
+
+DECISIONS_MAX = 500  # kept of one run; what was cut is counted
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as it was written down."""
+
+    id: int
+    at: datetime  # when it began
+    because: str  # interval, by hand, or which event
+    report: SensorReport
+
+    @property
+    def cut(self) -> int:
+        """How many decisions were made and not kept one by one."""
+        return self.report.cut
+
+
+@dataclass(frozen=True)
+class MoveLine:
+    """One move as it was written down, with the run that made it; None: it was made by hand."""
+
+    at: datetime
+    run: int | None
+    move: Moved
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line of `arc log`: an event and its fields, never a task's own words."""
+
+    id: int
+    at: datetime
+    event: str
+    sensor: str = ""
+    run: int | None = None
+    node: str = ""
+    task: str = ""
+    fields: JsonObject = field(default_factory=dict)
+
+
+class RunBook:
+    """Runs, decisions, moves and log lines; one transaction a run."""
+
+    def __init__(self, rows: Rows, clock: Clock) -> None:
+        self._rows, self._clock = rows, clock
+
+    def add(self, report: SensorReport, *, began: datetime, because: str) -> int:
+        """Write one run down, whole; its number."""
+        kept = report.decisions[:DECISIONS_MAX]
+        with self._rows.transaction():
+            run = self._rows.write(
+                "INSERT INTO run (sensor, because, at, outcome, skipped, summary, code, looked,"
+                " unseen, decided, acted, requests, took_s, cut, details)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                [report.sensor, because, iso(began), report.outcome, report.skipped,
+                 report.summary, report.code, report.looked, report.unseen, report.decided,
+                 report.acted, report.requests, report.took_s,
+                 report.cut + len(report.decisions) - len(kept),
+                 orjson.dumps(report.details).decode()],
+            )  # fmt: skip
+            self._rows.write_many(
+                "INSERT INTO decision (run, node, uid, rule, count, because) VALUES (?,?,?,?,?,?)",
+                [(run, one.node, one.uid, one.rule, one.count, one.because) for one in kept],
+            )
+            self._add_moves(report.moves, run)
+        return run
+
+    def add_moves(self, moves: tuple[Moved, ...]) -> None:
+        """Write moves down that no sensor made."""
+        with self._rows.transaction():
+            self._add_moves(moves, None)
+
+    def _add_moves(self, moves: tuple[Moved, ...], run: int | None) -> None:
+        now = iso(self._clock.now())
+        self._rows.write_many(
+            "INSERT INTO move (run, at, xfer, uid, priority, busy, idle, busy_incarnation,"
+            " idle_incarnation, why, rule, outcome, because) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            [(run, now, one.xfer, one.uid, one.priority, one.busy, one.idle, one.busy_incarnation,
+              one.idle_incarnation, one.why, one.rule, one.outcome, one.because) for one in moves],
+        )  # fmt: skip
+
+    def log(self, event: str, *, sensor: str = "", run: int | None = None, node: str = "",
+            task: str = "", fields: JsonObject | None = None) -> None:  # fmt: skip
+        """Add one line to the log; `fields` hold numbers, names and rules, no task's words."""
+        with self._rows.transaction():
+            self._rows.write(
+                "INSERT INTO line (at, event, sensor, run, node, task, fields)"
+                " VALUES (?,?,?,?,?,?,?)",
+                [iso(self._clock.now()), event, sensor, run, node, task,
+                 orjson.dumps(fields or {}).decode()],
+            )  # fmt: skip
+
+    def last(self, sensor: str, limit: int = 1, *, before: int | None = None) -> tuple[Run, ...]:
+        """The newest runs of a sensor, newest first, without their decisions and moves."""
+        rows = self._rows.read(
+            "SELECT * FROM run WHERE sensor = ? AND id < ? ORDER BY id DESC LIMIT ?",
+            [sensor, before or 2**62, limit],
+        )
+        return tuple(map(_run, rows))
+
+    def last_that_ran(self, sensor: str, outcome: str = "done") -> Run | None:
+        """The newest run with this outcome; None: there was none (yet, or any more)."""
+        rows = self._rows.read(
+            "SELECT * FROM run WHERE sensor = ? AND outcome = ? ORDER BY id DESC LIMIT 1",
+            [sensor, outcome],
+        )
+        return _run(rows[0]) if rows else None
+
+    def run(self, number: int) -> Run | None:
+        """One run, whole; None: no such run is remembered."""
+        rows = self._rows.read("SELECT * FROM run WHERE id = ?", [number])
+        if not rows:
+            return None
+        decisions = tuple(map(_decided, self._rows.read(
+            "SELECT * FROM decision WHERE run = ? ORDER BY rowid", [number])))  # fmt: skip
+        moves = tuple(_move(row).move for row in self._rows.read(
+            "SELECT * FROM move WHERE run = ? ORDER BY id", [number]))  # fmt: skip
+        return _run(rows[0], decisions, moves)
+
+    def decisions_about(self, uid: str, limit: int = PAGE) -> tuple[tuple[int, Decided], ...]:
+        """Why this task stayed, newest first, each with the number of its run."""
+        rows = self._rows.read(
+            "SELECT * FROM decision WHERE uid = ? ORDER BY run DESC LIMIT ?", [uid, limit])
+        return tuple((cast("int", row["run"]), _decided(row)) for row in rows)
+
+    def moves(self, *, uid: str | None = None, since: datetime | None = None,
+              limit: int = PAGE) -> tuple[MoveLine, ...]:  # fmt: skip
+        """Moves, newest first: of one task, or of all since a moment."""
+        rows = self._rows.read(
+            "SELECT * FROM move WHERE (?1 IS NULL OR uid = ?1) AND at >= ?2"
+            " ORDER BY id DESC LIMIT ?3",
+            [uid, iso(since) if since else "", limit],
+        )
+        return tuple(map(_move, rows))
+
+    def lines(self, *, since: datetime | None = None, after: int = 0,
+              limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip
+        """Log lines, oldest first, after a moment or after a line's number."""
+        rows = self._rows.read(
+            "SELECT * FROM line WHERE id > ? AND at >= ? ORDER BY id LIMIT ?",
+            [after, iso(since) if since else "", limit],
+        )
+        return tuple(map(_line, rows))
+
+
+def _run(row: Row, decisions: tuple[Decided, ...] = (), moves: tuple[Moved, ...] = ()) -> Run:
+    report = SensorReport(
+        sensor=str(row["sensor"]), outcome=str(row["outcome"]), summary=str(row["summary"]),
+        looked=_whole(row, "looked"), unseen=_whole(row, "unseen"),
+        decided=_whole(row, "decided"), acted=_whole(row, "acted"),
+        requests=_whole(row, "requests"), took_s=float(cast("float", row["took_s"])),
+        skipped=cast("str | None", row["skipped"]), details=orjson.loads(str(row["details"])),
+        code=str(row["code"]), decisions=decisions, moves=moves, cut=_whole(row, "cut"),
+    )  # fmt: skip
+    at = parse_iso(str(row["at"]))
+    return Run(id=_whole(row, "id"), at=at, because=str(row["because"]), report=report)
+
+
+def _decided(row: Row) -> Decided:
+    return Decided(node=str(row["node"]), rule=str(row["rule"]), count=_whole(row, "count"),
+                   because=str(row["because"]), uid=str(row["uid"]))  # fmt: skip
+
+
+def _move(row: Row) -> MoveLine:
+    names = ("xfer", "uid", "busy", "idle", "outcome", "why", "rule", "because",
+             "busy_incarnation", "idle_incarnation")  # fmt: skip
+    move = Moved(**{name: str(row[name]) for name in names},
+                 priority=cast("int | None", row["priority"]))  # fmt: skip
+    at = parse_iso(str(row["at"]))
+    return MoveLine(at=at, run=cast("int | None", row["run"]), move=move)
+
+
+def _line(row: Row) -> LogLine:
+    return LogLine(
+        id=_whole(row, "id"), at=parse_iso(str(row["at"])), event=str(row["event"]),
+        sensor=str(row["sensor"]), run=cast("int | None", row["run"]), node=str(row["node"]),
+        task=str(row["task"]), fields=orjson.loads(str(row["fields"])),
+    )  # fmt: skip
+
+
+def _whole(row: Row, name: str) -> int:
+    return int(cast("int", row[name]))

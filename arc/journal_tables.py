@@ -1,0 +1,77 @@
+"""Holds the tables of the hub's journal, and each step that made them."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+STEPS = Migrations("arc")
+
+_FIRST = """
+CREATE TABLE run (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  sensor TEXT NOT NULL, because TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL,
+  skipped TEXT, summary TEXT NOT NULL, code TEXT NOT NULL,
+  looked INTEGER NOT NULL, unseen INTEGER NOT NULL, decided INTEGER NOT NULL,
+  acted INTEGER NOT NULL, requests INTEGER NOT NULL, took_s REAL NOT NULL,
+  cut INTEGER NOT NULL, details TEXT NOT NULL) STRICT;
+CREATE INDEX run_by_sensor ON run (sensor, id);
+CREATE INDEX run_by_time ON run (at);
+CREATE TABLE decision (
+  run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  node TEXT NOT NULL, uid TEXT NOT NULL, rule TEXT NOT NULL, count INTEGER NOT NULL,
+  because TEXT NOT NULL) STRICT;
+CREATE INDEX decision_by_run ON decision (run);
+CREATE INDEX decision_by_uid ON decision (uid) WHERE uid <> '';
+CREATE TABLE move (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run INTEGER, at TEXT NOT NULL, xfer TEXT NOT NULL, uid TEXT NOT NULL, priority INTEGER,
+  busy TEXT NOT NULL, idle TEXT NOT NULL, busy_incarnation TEXT NOT NULL,
+  idle_incarnation TEXT NOT NULL, why TEXT NOT NULL, rule TEXT NOT NULL,
+  outcome TEXT NOT NULL, because TEXT NOT NULL) STRICT;
+CREATE INDEX move_by_uid ON move (uid);
+CREATE INDEX move_by_run ON move (run);
+CREATE INDEX move_by_time ON move (at);
+CREATE TABLE alert (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  node TEXT NOT NULL, rule TEXT NOT NULL, because TEXT NOT NULL,
+  at TEXT NOT NULL, ended_at TEXT, told INTEGER NOT NULL) STRICT;
+CREATE INDEX alert_by_node ON alert (node, at);
+CREATE UNIQUE INDEX alert_open ON alert (node, rule) WHERE ended_at IS NULL;
+CREATE TABLE line (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL, event TEXT NOT NULL, sensor TEXT NOT NULL, run INTEGER, node TEXT NOT NULL,
+  task TEXT NOT NULL, fields TEXT NOT NULL) STRICT;
+CREATE INDEX line_by_time ON line (at);
+CREATE TABLE fence (
+  node TEXT NOT NULL, incarnation TEXT NOT NULL, at TEXT NOT NULL, said_by TEXT NOT NULL,
+  reason TEXT NOT NULL, PRIMARY KEY (node, incarnation)) STRICT;
+CREATE TABLE met (
+  node TEXT PRIMARY KEY, incarnation TEXT NOT NULL, generation INTEGER NOT NULL,
+  state TEXT NOT NULL, version TEXT NOT NULL, clock_off_s REAL, at TEXT NOT NULL) STRICT;
+CREATE TABLE word (
+  kind TEXT NOT NULL, node TEXT NOT NULL, reason TEXT NOT NULL, said_by TEXT NOT NULL,
+  at TEXT NOT NULL, until TEXT, PRIMARY KEY (kind, node)) STRICT;
+CREATE TABLE stranded (
+  day TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, seconds REAL NOT NULL,
+  PRIMARY KEY (day, node, cause)) STRICT;
+CREATE TABLE unclaimed (uid TEXT PRIMARY KEY, cycles INTEGER NOT NULL) STRICT;
+CREATE TABLE refusal (
+  uid TEXT NOT NULL, node TEXT NOT NULL, rule TEXT NOT NULL, at TEXT NOT NULL,
+  PRIMARY KEY (uid, node)) STRICT;
+CREATE TABLE heard (
+  node TEXT PRIMARY KEY, incarnation TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;
+CREATE TABLE ended (
+  node TEXT NOT NULL, seq INTEGER NOT NULL, at TEXT NOT NULL, uid TEXT NOT NULL,
+  well INTEGER NOT NULL, PRIMARY KEY (node, seq)) STRICT;
+CREATE INDEX ended_by_time ON ended (node, at);
+"""
+
+
+@STEPS()
+def first_tables(db: Database) -> None:
+    """Everything of the first version. Statement by statement: a script would end the step's
+    transaction.
+    """
+    for statement in _FIRST.split(";\n"):
+        if statement.strip():
+            db.execute(statement)

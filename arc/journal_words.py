@@ -1,0 +1,121 @@
+"""Keeps what people said: which nodes are suspended or fenced, and whether the fleet is paused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from agent_node.clock import Clock, iso, parse_iso
+
+if TYPE_CHECKING:
+    from .journal import Row, Rows
+
+WHOLE_FLEET = ""
+
+
+@dataclass(frozen=True)
+class Word:
+    """Something a person said, why, and for how long; `until` None: until it is taken back."""
+
+    node: str  # empty: the whole fleet
+    reason: str
+    by: str
+    at: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A person's word that one life of a node is over."""
+
+    node: str
+    incarnation: str
+    at: datetime
+    by: str
+    reason: str
+
+
+class WordBook:
+    """Words that stand. Each is on the disk before the call returns."""
+
+    def __init__(self, rows: Rows, clock: Clock) -> None:
+        self._rows, self._clock = rows, clock
+
+    def suspend(self, node: str, *, reason: str, by: str, until: datetime | None = None) -> None:
+        """From now on the node is not even asked."""
+        self._say("suspended", node, reason=reason, by=by, until=until)
+
+    def unsuspend(self, node: str) -> bool:
+        """Ask it again; whether it was suspended."""
+        return self._take_back("suspended", node)
+
+    def suspended(self) -> dict[str, Word]:
+        """Every node that is suspended now, by name."""
+        return {word.node: word for word in self._standing("suspended")}
+
+    def pause_fleet(self, *, reason: str, by: str, until: datetime | None = None) -> None:
+        """From now on nothing new moves by itself."""
+        self._say("paused", WHOLE_FLEET, reason=reason, by=by, until=until)
+
+    def resume_fleet(self) -> bool:
+        """Let tasks move again; whether the fleet was paused."""
+        return self._take_back("paused", WHOLE_FLEET)
+
+    def fleet_paused(self) -> Word | None:
+        """The word that pauses the whole fleet; None: it is not paused."""
+        return next(iter(self._standing("paused")), None)
+
+    def fence(self, node: str, incarnation: str, *, by: str, reason: str) -> None:
+        """Remember that this life of the node is over; saying it twice is fine."""
+        with self._rows.transaction(durable=True):
+            self._rows.write(
+                "INSERT OR IGNORE INTO fence (node, incarnation, at, said_by, reason)"
+                " VALUES (?,?,?,?,?)",
+                [node, incarnation, iso(self._clock.now()), by, reason],
+            )
+
+    def is_fenced(self, node: str, incarnation: str) -> bool:
+        """Whether a person declared this life of the node over."""
+        found = self._rows.read(
+            "SELECT 1 FROM fence WHERE node = ? AND incarnation = ?", [node, incarnation])
+        return bool(found)
+
+    def fences(self) -> tuple[Fence, ...]:
+        """Every fence, oldest first."""
+        rows = self._rows.read("SELECT * FROM fence ORDER BY at, node")
+        return tuple(
+            Fence(node=str(row["node"]), incarnation=str(row["incarnation"]),
+                  at=parse_iso(str(row["at"])), by=str(row["said_by"]), reason=str(row["reason"]))
+            for row in rows
+        )  # fmt: skip
+
+    def _say(
+        self, kind: str, node: str, *, reason: str, by: str, until: datetime | None
+    ) -> None:
+        with self._rows.transaction(durable=True):
+            self._rows.write(
+                "INSERT OR REPLACE INTO word (kind, node, reason, said_by, at, until)"
+                " VALUES (?,?,?,?,?,?)",
+                [kind, node, reason, by, iso(self._clock.now()), iso(until) if until else None],
+            )
+
+    def _take_back(self, kind: str, node: str) -> bool:
+        stood = any(word.node == node for word in self._standing(kind))
+        with self._rows.transaction(durable=True):
+            self._rows.write("DELETE FROM word WHERE kind = ? AND node = ?", [kind, node])
+        return stood
+
+    def _standing(self, kind: str) -> tuple[Word, ...]:
+        rows = self._rows.read(
+            "SELECT * FROM word WHERE kind = ? AND (until IS NULL OR until > ?) ORDER BY node",
+            [kind, iso(self._clock.now())],
+        )
+        return tuple(map(_word, rows))
+
+
+def _word(row: Row) -> Word:
+    until = cast("str | None", row["until"])
+    return Word(node=str(row["node"]), reason=str(row["reason"]), by=str(row["said_by"]),
+                at=parse_iso(str(row["at"])),
+                until=parse_iso(until) if until else None)  # fmt: skip

@@ -1,0 +1,173 @@
+"""Runs a hub: its door, its sensors on time, its ears, and fleet.yaml when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import ArcError
+from .listening import Listening
+from .reception import Reception
+from .schedule import RunTold, Schedule
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+LOOK_S = 2.0  # how often fleet.yaml, people's words and the clock are looked at
+PRUNE_S = 3600.0
+ONCE = "arc up --once"
+
+Said = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class Upkeep:
+    """What the hub looks at every two seconds beside its sensors."""
+
+    hub: Hub
+    schedule: Schedule
+    listening: Listening
+    say: Said
+    stamp: tuple[int, int, int] = (0, 0, 0)
+    pruned_at: float = field(default=float("-inf"))
+    complained: str = ""
+
+    async def keep(self) -> None:
+        """Until it is cancelled."""
+        self.stamp = stamp_of(self.hub.settings.file)
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Follow what changed; what cannot be followed is said once, and the hub runs on."""
+        try:
+            await self._follow_file()
+            await self.hub.follow_words()
+            await self.listening.follow()
+            self.schedule.keep_time()
+            self._prune()
+        except (ArcError, OSError) as error:
+            self._complain(str(error))
+        else:
+            self.complained = ""
+
+    async def _follow_file(self) -> None:
+        """A file that cannot be read leaves the last good settings in force."""
+        stamp = stamp_of(self.hub.settings.file)
+        if stamp == self.stamp:
+            return
+        from .config import read_fleet
+
+        self.stamp = stamp
+        settings = read_fleet(self.hub.settings.file)
+        await self.hub.follow(settings)
+        self.hub.journal.runs.log("settings_followed")
+        self.say(f"{settings.file.name} changed: {len(settings.nodes)} nodes, {settings.policy}")
+
+    def _prune(self) -> None:
+        now = self.hub.clock.boottime()
+        if now - self.pruned_at >= PRUNE_S:
+            self.pruned_at = now
+            self.hub.journal.prune()
+
+    def _complain(self, text: str) -> None:
+        if text != self.complained:
+            self.complained = text
+            self.say(f"{text}\nthe hub runs on with what it knew")
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """Which file stands here, as far as it can be told without reading it; zeros: none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+async def run_hub(
+    hub: Hub, *, once: bool = False, stop: asyncio.Event | None = None,
+    heard: Callable[[RunTold], None] = lambda told: None, say: Said = lambda text: None,
+) -> tuple[RunTold, ...]:  # fmt: skip
+    """Run the hub until `stop` is set or a signal comes; `once`: each sensor once. It closes it.
+
+    `heard` is told of every run that ends, `say` what a person should read. The runs of `once`
+    are given back; without it none are.
+    """
+    told: list[RunTold] = []
+
+    def note(run: RunTold) -> None:
+        heard(run)
+        if once:
+            told.append(run)
+
+    schedule = hub.schedule = Schedule(hub, note)
+    ended = stop or asyncio.Event()
+    try:
+        if hub.lease.copied:
+            say("this state folder comes from another machine: this hub speaks as a new one")
+        if hub.takes_over:
+            say(f"taking over: this hub speaks with term {await hub.outbid()} now")
+        with signals(ended):
+            await (_once(hub, schedule, ended) if once else _stay(hub, schedule, ended, say))
+    finally:
+        await schedule.stop()
+        hub.schedule = None
+        await hub.close()
+    return tuple(told)
+
+
+async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
+    """Each enabled sensor, one after the other: what the first finds out helps the next."""
+    for sensor in hub.sensors:
+        if schedule.enabled(sensor.name) and not ended.is_set():
+            await schedule.run_now(sensor.name, ONCE)
+
+
+async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -> None:
+    reception, listening = Reception(hub), Listening(hub, schedule)
+    upkeep = Upkeep(hub, schedule, listening, say)
+    await reception.open()
+    listening.start()
+    schedule.start()
+    keeping = asyncio.create_task(upkeep.keep(), name="upkeep")
+    try:
+        await _first_of(keeping, asyncio.create_task(ended.wait(), name="stop"))
+    finally:
+        keeping.cancel()
+        await listening.stop()
+        await reception.close()
+
+
+async def _first_of(*tasks: asyncio.Task[object]) -> None:
+    """Until one of them is over; what it raised is raised, the others are cancelled."""
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    for task in done:
+        task.result()
+
+
+@contextmanager
+def signals(ended: asyncio.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT end the hub in order. Only the main thread hears signals."""
+    loop = asyncio.get_running_loop()
+    heard: list[signal.Signals] = []
+    for one in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(one, ended.set)
+        except (RuntimeError, ValueError, NotImplementedError):
+            continue
+        heard.append(one)
+    try:
+        yield
+    finally:
+        for one in heard:
+            loop.remove_signal_handler(one)

@@ -1,0 +1,232 @@
+"""Runs each sensor on time and never twice at once; what one raises ends that run alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
+    AsyncIOScheduler,
+)
+
+from agent_node.strict import JsonObject
+
+from .errors import ArcError, NotFound, StateBroken
+from .sensor import Sensor, SensorReport, Wakeful, skipped
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+RUN_S = 900.0  # what one run may take at the very most: beyond it, somebody waits without a limit
+GRACE_S = 10.0  # what runs get to end by themselves when the hub stops
+CLOCK_JUMP_S = 5.0
+INTERVAL, BY_HAND = "interval", "by hand"
+
+log = logging.getLogger("arc.schedule")
+
+ReportHeard = Callable[["RunTold"], None]
+
+
+@dataclass(frozen=True)
+class RunTold:
+    """One run that is over, for whoever watches. `number` None: it could not be written down."""
+
+    number: int | None
+    began: datetime
+    because: str
+    report: SensorReport
+
+
+class Schedule:
+    """Every sensor of the hub on its interval, on events and by hand; one run of each at a time."""
+
+    def __init__(self, hub: Hub, heard: ReportHeard = lambda told: None) -> None:
+        self._hub, self._heard = hub, heard
+        self._under_way: dict[str, tuple[float, asyncio.Event]] = {}  # began (boottime), is over
+        self._tasks: set[asyncio.Task[SensorReport]] = set()
+        self._scheduler: AsyncIOScheduler | None = None
+        self._offset_s = 0.0
+        # Where every event may start a run, those that found nothing to do are counted and not
+        # written down: they would push out of the journal what somebody may look for.
+        self.woken_in_vain: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Every enabled sensor runs now, and from then on at its interval."""
+        # Its own defaults would drop a run that comes a second late; ours run it late, once.
+        self._scheduler = AsyncIOScheduler(
+            timezone=UTC,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+        self._offset_s = self._offset()
+        self._scheduler.start()
+        self.follow()
+
+    def follow(self) -> None:
+        """Keep the intervals that the settings name now; what did not change is not disturbed."""
+        assert self._scheduler is not None, "follow() before start()"
+        wanted = {
+            sensor.name: sensor.every_s
+            for sensor in self._hub.sensors if self.enabled(sensor.name)
+        }  # fmt: skip
+        for job in self._scheduler.get_jobs():
+            if wanted.get(job.id) != job.trigger.interval.total_seconds():
+                job.remove()
+        known = {job.id for job in self._scheduler.get_jobs()}
+        for name in wanted.keys() - known:
+            self._scheduler.add_job(
+                partial(self._due, name), "interval", seconds=wanted[name], id=name,
+                next_run_time=self._hub.clock.now(),
+            )  # fmt: skip
+
+    def enabled(self, name: str) -> bool:
+        """Whether fleet.yaml lets the sensor run by itself; by hand it always may."""
+        entry = self._hub.settings.sensors.get(name)
+        return entry is None or entry.enabled
+
+    def next_run(self, name: str) -> datetime | None:
+        """When the sensor runs next by itself; None: it does not."""
+        job = self._scheduler.get_job(name) if self._scheduler else None
+        return job.next_run_time if job else None
+
+    def under_way_s(self, name: str) -> float | None:
+        """For how long the sensor has been running; None: it is not."""
+        began = self._under_way.get(name)
+        return None if began is None else self._hub.clock.boottime() - began[0]
+
+    def keep_time(self) -> None:
+        """Call it every few seconds: a wall clock that was set must not keep sensors waiting."""
+        offset, scheduler = self._offset(), self._scheduler
+        jump = offset - self._offset_s
+        if scheduler is None or abs(jump) < CLOCK_JUMP_S:
+            return
+        self._offset_s = offset
+        for job in scheduler.get_jobs():
+            job.modify(next_run_time=job.next_run_time + timedelta(seconds=jump))
+
+    def _offset(self) -> float:
+        return self._hub.clock.now().timestamp() - self._hub.clock.boottime()
+
+    async def _due(self, name: str) -> None:
+        """Only begins the run: so the scheduler neither waits for it nor cancels it."""
+        self._begin(name, INTERVAL)
+
+    def _begin(
+        self, name: str, because: str, woken: frozenset[str] = frozenset()
+    ) -> asyncio.Task[SensorReport]:
+        run = self._run(self.sensor(name), because, woken)
+        task = asyncio.create_task(run, name=f"sensor {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def sensor(self, name: str) -> Sensor:
+        """The sensor of this name, or `NotFound` with the names there are."""
+        for sensor in self._hub.sensors:
+            if sensor.name == name:
+                return sensor
+        known = ", ".join(sorted(sensor.name for sensor in self._hub.sensors))
+        raise NotFound(f"no sensor is called {name!r}; there are {known}")
+
+    async def run_now(
+        self, name: str, because: str = BY_HAND, *, woken: frozenset[str] = frozenset()
+    ) -> SensorReport:
+        """Run it now, for the sake of `woken` alone where the sensor can do that.
+
+        While it runs already, nothing is run and the report says so.
+        """
+        return await asyncio.shield(self._begin(name, because, woken))
+
+    async def until_free(self, name: str) -> None:
+        """Come back when no run of this sensor is under way; a run lasts `RUN_S` at most."""
+        while name in self._under_way:
+            await self._under_way[name][1].wait()
+
+    async def _run(self, sensor: Sensor, because: str, woken: frozenset[str]) -> SensorReport:
+        began, name = self._hub.clock.now(), sensor.name
+        since = self.under_way_s(name)
+        if since is not None:
+            why = f"the previous run is still going ({since:.0f} s)"
+            return self._tell(RunTold(None, began, because, skipped(name, why)))
+        over = asyncio.Event()
+        self._under_way[name] = (self._hub.clock.boottime(), over)
+        try:
+            report = await guarded(sensor, self._hub, began, woken)
+            took_s = self._hub.clock.boottime() - self._under_way[name][0]
+            told = RunTold(None, began, because, replace(report, took_s=took_s))
+            if woken and report.outcome == "skipped":
+                self.woken_in_vain[name] += 1
+                return told.report
+            return self._tell(told)
+        except asyncio.CancelledError:
+            cut_off = SensorReport(name, "failed", "cut off: the hub stopped", code="ARC-STOPPED")
+            self._tell(RunTold(None, began, because, cut_off))
+            raise
+        finally:
+            del self._under_way[name]
+            over.set()
+
+    def _tell(self, told: RunTold) -> SensorReport:
+        """Write the run down and say it; a journal that cannot be written stops no sensor."""
+        report = told.report
+        try:
+            number = self._hub.journal.runs.add(report, began=told.began, because=told.because)
+            told = replace(told, number=number)
+        except StateBroken as error:
+            report = replace(report, summary=f"{report.summary}; NOT WRITTEN DOWN: {error}")
+            told = replace(told, report=report)
+        self._heard(told)
+        return report
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Begin nothing more, let what runs end for so long, then cut it off."""
+        if self._scheduler is not None and self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        await asyncio.sleep(0)  # the scheduler ends in a turn of the loop of its own
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(set(self._tasks), timeout=grace_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+async def guarded(
+    sensor: Sensor, hub: Hub, now: datetime, woken: frozenset[str] = frozenset()
+) -> SensorReport:
+    """The sensor's own report or, whatever it raises, a report of that."""
+    try:
+        async with asyncio.timeout(RUN_S) as limit:
+            if woken and isinstance(sensor, Wakeful):
+                return await sensor.run_woken(hub, now, woken)
+            return await sensor.run(hub, now)
+    except ArcError as error:
+        return _failed(sensor, error.code, str(error), hint=error.hint)
+    except Exception as error:  # whatever it is, the other sensors and the hub run on
+        if limit.expired():
+            return _failed(sensor, "ARC-SENSOR", f"cut off: not over after {RUN_S:.0f} s")
+        place = fault_of(error)
+        log.exception("sensor_failed", extra={"sensor": sensor.name, "because": place})
+        return _failed(sensor, "ARC-FAULT", f"a fault: {type(error).__name__} in {place}",
+                       hint="the other sensors run on; please report this line")  # fmt: skip
+
+
+def _failed(sensor: Sensor, code: str, text: str, *, hint: str = "") -> SensorReport:
+    error: JsonObject = {"code": code, "message": text, "hint": hint}
+    return SensorReport(sensor.name, "failed", f"failed: {text}", code=code,
+                        details={"error": error})  # fmt: skip
+
+
+def fault_of(error: BaseException) -> str:
+    """Where in the code an unforeseen error was raised: file, line and function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "?"
+    last = frames[-1]
+    return f"{'/'.join(last.filename.split('/')[-2:])}:{last.lineno} {last.name}"

@@ -1,0 +1,307 @@
+"""The hub holds its lease, follows fleet.yaml and people's words, and wakes when nodes say so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_node.clock import SystemClock
+from arc.config import read_fleet
+from arc.errors import OtherHub
+from arc.hub import INBOX, build_hub
+from arc.links import Met
+from arc.listening import Listening
+from arc.running import Upkeep, run_hub
+from arc.schedule import Schedule
+from arc.settings import NodeEntry
+from tests.builders import FakeClock
+from tests.hub_builders import Counting, a_hub, scheduler_time
+from tests.virtual_time import LoopClock, VirtualLoop
+
+FLEET = """\
+version: 1
+fleet: arc0
+nodes:
+  - {name: loom, host: loom.lan, user: agent, owns: []}
+"""
+
+
+class StillLink:
+    """A node that is never reached: it only remembers what was done to it."""
+
+    def __init__(self, name: str, words=None) -> None:
+        self.name, self.words, self.requests, self.closed = name, words, 0, 0
+        self.met: Met | None = None
+        self.heard_by = None
+
+    async def ask(self, do, fields=None, *, timeout_s=None):
+        raise AssertionError(f"{self.name} was asked {do}")
+
+    async def meet(self) -> Met:
+        old = "a later hub" if self.words.term <= 5 else ""
+        return Met(self.name, "LIFE", 1, self.words.term, "active", "0.1.0", 1,
+                   waits_for_hub=False, at="", clock_off_s=0.0, old_term=old)  # fmt: skip
+
+    async def listen(self, heard) -> None:
+        self.heard_by = heard
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Links that go nowhere, in the place of real ones; every one that was ever opened."""
+    links: list[StillLink] = []
+
+    def open_links(settings, words, *, clock, rng, is_fenced, skip):
+        fresh = {name: StillLink(name, words)
+                 for name in (INBOX, *(node.name for node in settings.nodes)) if name not in skip}
+        links.extend(fresh.values())
+        return fresh
+
+    monkeypatch.setattr("arc.hub.open_links", open_links)
+    return links
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    return path
+
+
+async def test_a_second_hub_does_not_start_on_the_same_state(fleet, opened):
+    hub = build_hub(read_fleet(fleet))
+    with pytest.raises(OtherHub, match=f"process {os.getpid()}"):
+        build_hub(read_fleet(fleet))
+    await hub.close()
+    await build_hub(read_fleet(fleet)).close()
+
+
+async def test_a_hub_that_cannot_be_built_gives_the_lease_back(fleet, opened):
+    state = read_fleet(fleet).state
+    state.mkdir()
+    (state / "journal.db").mkdir()
+    for _ in range(2):
+        with pytest.raises(Exception, match="journal cannot be used"):
+            build_hub(read_fleet(fleet))
+
+
+async def test_a_node_that_is_added_removed_or_moved_is_followed(fleet, opened):
+    hub = build_hub(read_fleet(fleet))
+    loom, inbox = hub.links["loom"], hub.inbox
+    one = hub.settings.nodes[0]
+
+    await hub.follow(replace(hub.settings, nodes=(one, NodeEntry("iris", host="iris.lan"))))
+    assert hub.links.keys() == {"loom", "iris", INBOX}
+    assert hub.links["loom"] is loom
+
+    await hub.follow(replace(hub.settings, nodes=(replace(one, owns=("research",)),)))
+    assert hub.links == {"loom": loom, INBOX: inbox}
+    assert hub.roles()["loom"].owns == ("research",)
+
+    await hub.follow(replace(hub.settings, nodes=(replace(one, port=2222),)))
+    assert hub.links["loom"] is not loom
+    assert loom.closed == 1
+    assert inbox.closed == 0
+    await hub.close()
+
+
+async def test_new_domains_are_said_to_every_node_in_a_new_hello(fleet, opened):
+    from arc.decisions.domains import Domain
+
+    hub = build_hub(read_fleet(fleet))
+    before = hub.links["loom"].words.domains["version"]
+    await hub.follow(replace(hub.settings, domains=(Domain("research", skills=("x",)),)))
+    assert hub.links["loom"].words.domains["version"] != before
+    assert hub.links["loom"].words.domains["research"]["skills"] == ["x"]
+    await hub.close()
+
+
+async def test_a_suspended_node_is_let_go_and_taken_up_again(fleet, opened):
+    hub = build_hub(read_fleet(fleet))
+    hub.journal.words.suspend("loom", reason="x", by="me")
+    assert await hub.follow_words()
+    assert hub.links.keys() == {INBOX}
+    assert not await hub.follow_words()
+
+    hub.journal.words.unsuspend("loom")
+    assert await hub.follow_words()
+    assert hub.links.keys() == {"loom", INBOX}
+    await hub.close()
+
+
+async def test_a_take_over_speaks_above_every_hub_that_was_heard(fleet, opened):
+    hub = build_hub(read_fleet(fleet), take_over=True)
+    assert await hub.outbid() > 5
+    assert hub.links["loom"].words.term == hub.lease.term
+    await hub.close()
+
+    again = build_hub(read_fleet(fleet))
+    assert again.lease.term > 5
+    await again.close()
+
+
+def upkeep_of(hub, said):
+    schedule = Schedule(hub)
+    return Upkeep(hub, schedule, Listening(hub, schedule), said.append)
+
+
+async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(fleet, opened):
+    """With the last good settings dropped, or the complaint repeated, this fails."""
+    hub = build_hub(read_fleet(fleet), clock=FakeClock())
+    said: list[str] = []
+    upkeep = upkeep_of(hub, said)
+    upkeep.stamp = (1, 1, 1)
+    fleet.write_text(FLEET + "nonsense: true\n")
+    for _ in range(3):
+        await upkeep.look()
+    assert len(said) == 1
+    assert "nonsense" in said[0]
+    assert hub.settings.node("loom") is not None
+
+    fleet.write_text(FLEET.replace("loom", "iris"))
+    upkeep.stamp = (2, 2, 2)
+    await upkeep.look()
+    assert hub.links.keys() == {"iris", INBOX}
+    assert said[-1] == "fleet.yaml changed: 1 nodes, arc0"
+    await hub.close()
+
+
+async def test_a_fleet_yaml_that_is_gone_for_a_moment_is_no_empty_fleet(fleet, opened):
+    hub = build_hub(read_fleet(fleet), clock=FakeClock())
+    said: list[str] = []
+    upkeep = upkeep_of(hub, said)
+    upkeep.stamp = (1, 1, 1)
+    fleet.unlink()
+    await upkeep.look()
+    assert "is not there" in said[0]
+    assert "loom" in hub.links
+    await hub.close()
+
+
+async def test_once_runs_each_sensor_once_and_gives_everything_back(tmp_path):
+    some = [Counting("a", 300), Counting("b", 300)]
+    told = await run_hub(a_hub(tmp_path, SystemClock(), sensors=some), once=True)
+    assert [(one.report.sensor, one.because) for one in told] == [
+        ("a", "arc up --once"), ("b", "arc up --once")]
+    await a_hub(tmp_path, SystemClock()).close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_hub_in_order(tmp_path, number):
+    hub = a_hub(tmp_path, SystemClock(), sensors=[Counting("a", 300)])
+    heard = asyncio.Event()
+    running = asyncio.create_task(run_hub(hub, heard=lambda told: heard.set()))
+    await asyncio.wait_for(heard.wait(), 10)
+    os.kill(os.getpid(), number)
+    await asyncio.wait_for(running, 10)
+    assert not (hub.settings.state / "hub.sock").exists()
+    await a_hub(tmp_path, SystemClock()).close()
+
+
+def woken(place: Path, story, **fields) -> list[tuple[float, str, str]]:
+    """Tell a story with ears; when which sensor ran, and why."""
+    loop = VirtualLoop()
+    clock = LoopClock(loop)
+    told: list[tuple[float, str, str]] = []
+
+    async def tell() -> None:
+        some = [Counting(name, 300.0) for name in ("fleet-router", "fleet-rebalance")]
+        hub = a_hub(place, clock, sensors=some, **fields)
+        schedule = Schedule(hub, lambda one: told.append(
+            (loop.time(), one.report.sensor, one.because)))
+        listening = Listening(hub, schedule)
+        listening.start()
+        await story(listening, some)
+        await listening.stop()
+        await schedule.stop()
+        await hub.close()
+
+    with scheduler_time(clock):
+        loop.run_until_complete(tell())
+    loop.close()
+    return told
+
+
+def swift():
+    from arc.decisions.limits import StealLimits
+
+    return {"policy": "swift", "steal": StealLimits(policy="swift")}
+
+
+def test_under_swift_a_free_slot_is_served_at_once(tmp_path):
+    async def story(listening, some):
+        listening.heard("loom", "free_slot")
+        await asyncio.sleep(1)
+
+    told = woken(tmp_path, story, **swift())
+    assert told == [(0.0, "fleet-router", "news from loom"),
+                    (0.0, "fleet-rebalance", "news from loom")]  # fmt: skip
+
+
+def test_a_task_at_the_hub_wakes_the_router_and_surplus_on_a_node_the_rebalance(tmp_path):
+    async def story(listening, some):
+        listening.heard(INBOX, "task_ready")
+        await asyncio.sleep(1)
+        listening.heard("iris", "task_ready")
+        await asyncio.sleep(1)
+
+    told = woken(tmp_path, story, **swift())
+    assert [sensor for _, sensor, _ in told] == ["fleet-router", "fleet-rebalance"]
+
+
+def test_what_comes_in_during_a_run_is_served_by_the_next_one_together(tmp_path):
+    """A storm of events is no storm of runs."""
+
+    async def story(listening, some):
+        some[1].act = lambda: asyncio.sleep(10)
+        listening.heard("iris", "task_ready")
+        await asyncio.sleep(1)
+        for number in range(100):
+            listening.heard(f"n{number % 3}", "task_ready")
+        await asyncio.sleep(30)
+        assert some[1].most == 1
+
+    told = woken(tmp_path, story, **swift())
+    assert [because for _, _, because in told] == ["news from iris", "news from n0, n1, n2"]
+
+
+def test_under_arc0_an_event_starts_nothing(tmp_path):
+    async def story(listening, some):
+        for event in ("idle", "free_slot", "task_ready"):
+            listening.heard("loom", event)
+        await asyncio.sleep(1000)
+
+    assert woken(tmp_path, story) == []
+
+
+def test_on_idle_waits_until_the_node_has_been_idle_for_the_minimum(tmp_path):
+    async def story(listening, some):
+        listening.heard("loom", "idle")
+        await asyncio.sleep(60)
+        listening.heard("loom", "busy")
+        await asyncio.sleep(200)
+        listening.heard("loom", "idle")
+        await asyncio.sleep(200)
+
+    told = woken(tmp_path, story, on_idle=True)
+    assert told == [(380.0, "fleet-rebalance", "news from loom")]
+
+
+def test_a_disabled_sensor_is_not_woken(tmp_path):
+    from arc.settings import SensorEntry
+
+    async def story(listening, some):
+        listening.heard("loom", "free_slot")
+        await asyncio.sleep(1)
+
+    off = {"fleet-rebalance": SensorEntry(300.0, enabled=False)}
+    told = woken(tmp_path, story, entries=off, **swift())
+    assert [sensor for _, sensor, _ in told] == ["fleet-router"]

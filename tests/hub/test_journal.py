@@ -1,0 +1,258 @@
+"""What the journal promises: whole runs, words that outlive a crash, bounded size, clear errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from arc.decisions.alerts import Alert, Edge
+from arc.errors import StateBroken
+from arc.journal import CHUNK, KEEP_DAYS, ROWS_MAX, Journal
+from arc.journal_nodes import ALERTS_A_DAY, Ended
+from arc.journal_runs import DECISIONS_MAX
+from arc.links import Met
+from arc.sensor import Decided, Moved, SensorReport
+from tests.builders import FakeClock
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clock: FakeClock):
+    book = Journal(tmp_path / "journal.db", clock)
+    yield book
+    book.close()
+
+
+def a_run(**fields) -> SensorReport:
+    given = {"sensor": "fleet-rebalance", "outcome": "done", "summary": "x", **fields}
+    return SensorReport(**given)
+
+
+def a_move(number: int = 1, **fields) -> Moved:
+    given = {"xfer": f"01XFER{number:020d}", "uid": f"01TASK{number:020d}", "busy": "iris",
+             "idle": "loom", "outcome": "moved", "priority": 8, "busy_incarnation": "A",
+             "idle_incarnation": "B", **fields}  # fmt: skip
+    return Moved(**given)
+
+
+def test_a_run_is_read_back_as_it_was_written(journal, clock):
+    report = a_run(
+        looked=4, unseen=1, decided=2, acted=1, requests=11, took_s=0.5, code="X",
+        details={"kept": {"not_pinned": 3}},
+        decisions=(Decided("iris", "not_pinned", 3, "pinned"),),
+        moves=(a_move(), a_move(2, outcome="kept", rule="paused", because="paused by lukas")),
+    )  # fmt: skip
+    number = journal.runs.add(report, began=clock.now(), because="interval")
+
+    run = journal.runs.run(number)
+    assert run.report == report
+    assert (run.at, run.because) == (clock.now(), "interval")
+    assert journal.runs.last("fleet-rebalance")[0].report.summary == "x"
+    assert journal.runs.run(99) is None
+
+
+def test_a_run_says_how_many_reasons_it_does_not_keep(journal, clock):
+    many = tuple(Decided("iris", "not_pinned", uid=str(n)) for n in range(DECISIONS_MAX + 7))
+    number = journal.runs.add(a_run(decisions=many, cut=5), began=clock.now(), because="x")
+
+    run = journal.runs.run(number)
+    assert (len(run.report.decisions), run.report.cut) == (DECISIONS_MAX, 12)
+
+
+def test_why_a_task_stayed_and_where_it_went_is_found_by_its_uid(journal, clock):
+    stayed = a_run(decisions=(Decided("iris", "still_ready", uid="T"), Decided("iris", "all", 9)))
+    first = journal.runs.add(stayed, began=clock.now(), because="x")
+    journal.runs.add_moves((a_move(uid="T"), a_move(2)))
+
+    assert journal.runs.decisions_about("T") == ((first, Decided("iris", "still_ready", uid="T")),)
+    (line,) = journal.runs.moves(uid="T")
+    assert (line.run, line.move.idle_incarnation) == (None, "B")
+
+
+def test_the_writes_of_one_cycle_take_two_milliseconds_at_most(journal, clock):
+    report = a_run(
+        moves=tuple(map(a_move, range(10))),
+        decisions=tuple(Decided("iris", f"rule_{n}", n, "because") for n in range(40)),
+    )
+    took = []
+    for _ in range(30):
+        began = perf_counter()
+        journal.runs.add(report, began=clock.now(), because="interval")
+        took.append(perf_counter() - began)
+    assert sorted(took)[len(took) // 2] < 0.002
+
+
+def test_the_file_is_for_its_owner_alone(journal):
+    assert os.stat(journal.path).st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_journal_names_the_file_and_what_to_do(tmp_path, clock):
+    path = tmp_path / "journal.db"
+    Journal(path, clock).close()
+    raw = bytearray(path.read_bytes())
+    raw[100:4000] = b"\xff" * 3900
+    path.write_bytes(bytes(raw))
+
+    with pytest.raises(StateBroken) as told:
+        Journal(path, clock)
+    assert str(path) in str(told.value)
+    assert "mv " in told.value.hint
+    assert "fenced" in told.value.hint
+
+
+@pytest.mark.parametrize("what", ["folder", "garbage", "link"])
+def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path, clock, what):
+    path = tmp_path / "journal.db"
+    if what == "folder":
+        path.mkdir()
+    elif what == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.write_bytes(b"not a database" * 100)
+    with pytest.raises(StateBroken):
+        Journal(path, clock)
+    assert what != "garbage" or path.read_bytes().startswith(b"not a database")
+
+
+def test_what_a_person_said_outlives_a_killed_hub(tmp_path):
+    """The child writes and is gone without closing anything."""
+    code = (
+        "import sys, os; from pathlib import Path; from arc.journal import Journal;"
+        "from tests.builders import FakeClock; j = Journal(Path(sys.argv[1]), FakeClock());"
+        "j.words.suspend('iris', reason='disk', by='human:lukas');"
+        "j.words.pause_fleet(reason='move', by='human:lukas');"
+        "j.words.fence('forge', 'LIFE', by='human:lukas', reason='burnt'); os._exit(9)"
+    )
+    path = tmp_path / "journal.db"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=30)
+
+    journal = Journal(path, FakeClock())
+    assert journal.words.suspended()["iris"].reason == "disk"
+    assert journal.words.fleet_paused().by == "human:lukas"
+    assert journal.words.is_fenced("forge", "LIFE")
+    assert not journal.words.is_fenced("forge", "OTHER")
+    journal.close()
+
+
+def test_a_word_ends_when_it_was_said_to_or_when_it_is_taken_back(journal, clock):
+    journal.words.suspend("iris", reason="x", by="me", until=clock.now() + timedelta(hours=1))
+    journal.words.pause_fleet(reason="x", by="me")
+    assert journal.words.suspended().keys() == {"iris"}
+
+    clock.advance(3600)
+    assert journal.words.suspended() == {}
+    assert journal.words.fleet_paused().node == ""
+    assert journal.words.resume_fleet()
+    assert not journal.words.resume_fleet()
+    assert journal.words.fleet_paused() is None
+
+
+def test_one_suspended_node_is_not_the_whole_fleet(journal):
+    """Fault of the original: suspending one agent disabled all fleet sensors."""
+    journal.words.suspend("iris", reason="x", by="me")
+    assert journal.words.fleet_paused() is None
+
+
+def test_an_alert_is_told_once_and_three_times_a_node_and_day(journal, clock):
+    began = [Alert("iris", f"rule_{n}", "why") for n in range(5)]
+    told = [journal.nodes.note(Edge(began=(one,))) for one in began]
+
+    assert [len(some) for some in told] == [1] * ALERTS_A_DAY + [0, 0]
+    assert journal.nodes.standing() == tuple(began)
+    assert len(journal.nodes.note(Edge(began=(Alert("loom", "rule_1", "why"),)))) == 1
+
+    journal.nodes.note(Edge(ended=tuple(began)))
+    assert [alert.node for alert in journal.nodes.standing()] == ["loom"]
+    clock.advance(86_401)
+    assert len(journal.nodes.note(Edge(began=(began[0],)))) == 1
+
+
+def test_what_ended_is_counted_within_its_window(journal, clock):
+    journal.nodes.hear("iris", "LIFE", 7, [Ended(6, clock.now(), "T1", well=False),
+                                           Ended(7, clock.now(), "T2", well=True)])  # fmt: skip
+    assert [one.well for one in journal.nodes.ended("iris", within_s=60)] == [False, True]
+    assert journal.nodes.heard_up_to("iris", "LIFE") == 7
+    assert journal.nodes.heard_up_to("iris", "ANOTHER") == 0
+
+    clock.advance(61)
+    assert journal.nodes.ended("iris", within_s=60) == ()
+
+
+def test_unclaimed_tasks_refusals_and_stranded_time_are_kept(journal, clock):
+    journal.nodes.count_unclaimed({"T1": 1, "T2": 2})
+    journal.nodes.count_unclaimed({"T2": 3})
+    assert journal.nodes.unclaimed() == {"T2": 3}
+
+    journal.nodes.refuse([("T1", "iris", "paused")])
+    clock.advance(10)
+    assert journal.nodes.refused(within_s=600) == {("T1", "iris"): 10.0}
+    assert journal.nodes.refused(within_s=5) == {}
+
+    journal.nodes.strand({("iris", "nobody looked"): 30.0})
+    journal.nodes.strand({("iris", "nobody looked"): 12.0})
+    assert journal.nodes.stranded() == {("iris", "nobody looked"): 42.0}
+
+
+def test_who_was_met_is_remembered_with_the_moment(journal, clock):
+    journal.nodes.meet([Met(node="iris", incarnation="A", generation=4, term=1, state="active",
+                            version="0.1.0", wire=1, waits_for_hub=False, at="", clock_off_s=0.5)])
+    met = journal.nodes.met()["iris"]
+    assert (met.incarnation, met.generation, met.at) == ("A", 4, clock.now())
+
+
+def test_what_is_old_goes_and_what_is_young_stays(journal, clock):
+    old = journal.runs.add(a_run(decisions=(Decided("iris", "r", uid="T"),)), began=clock.now(),
+                           because="x")
+    journal.runs.log("node_seen", node="iris")
+    clock.advance((KEEP_DAYS + 1) * 86_400)
+    young = journal.runs.add(a_run(), began=clock.now(), because="x")
+    journal.prune()
+
+    assert journal.runs.run(old) is None
+    assert journal.runs.decisions_about("T") == ()
+    assert journal.runs.lines() == ()
+    assert journal.runs.run(young) is not None
+
+
+def test_a_loud_month_does_not_fill_the_disk(journal, clock, monkeypatch):
+    monkeypatch.setitem(ROWS_MAX, "line", 10)
+    for _ in range(25):
+        journal.runs.log("node_seen", node="iris")
+    journal.prune()
+    assert len(journal.runs.lines()) == 10
+    assert CHUNK >= 1000
+
+
+def test_log_lines_are_read_on_from_where_one_stopped(journal, clock):
+    for number in range(5):
+        journal.runs.log("task_moved", node="iris", task=str(number), fields={"took_ms": number})
+    first = journal.runs.lines(limit=2)
+    rest = journal.runs.lines(after=first[-1].id)
+    assert [line.task for line in (*first, *rest)] == ["0", "1", "2", "3", "4"]
+    assert rest[0].fields == {"took_ms": 2}
+
+
+def test_a_journal_that_cannot_be_written_any_more_says_so(journal, clock):
+    journal._database.execute("PRAGMA query_only=ON")
+    with pytest.raises(StateBroken, match="cannot be used"):
+        journal.runs.add(a_run(), began=clock.now(), because="x")
+
+
+def test_another_program_may_read_it_while_the_hub_runs(journal, clock):
+    import sqlite3
+    from contextlib import closing
+
+    journal.runs.add(a_run(), began=clock.now(), because="x")
+    with closing(sqlite3.connect(f"file:{journal.path}?mode=ro", uri=True)) as other:
+        assert other.execute("SELECT count(*) FROM run").fetchone() == (1,)
+    journal.runs.add(a_run(), began=clock.now(), because="x")

@@ -1,0 +1,209 @@
+"""Sensors run on time, never twice at once, and what one of them raises stops only that run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arc.errors import NodeUnreachable, NotFound
+from arc.hub import Hub
+from arc.schedule import RUN_S, RunTold, Schedule
+from arc.settings import SensorEntry
+from tests.hub_builders import Counting, a_hub, scheduler_time
+from tests.virtual_time import LoopClock, VirtualLoop
+
+Story = Callable[[Schedule, Hub, list[RunTold]], Any]
+
+
+def scheduled(place: Path, story: Story, *sensors: Counting, **fields: Any) -> list[RunTold]:
+    """Tell a story with a running schedule, in virtual time; what was told of its runs."""
+    loop = VirtualLoop()
+    clock = LoopClock(loop)
+    told: list[RunTold] = []
+
+    async def tell() -> None:
+        hub = a_hub(place, clock, sensors=sensors, **fields)
+        schedule = Schedule(hub, told.append)
+        schedule.start()
+        try:
+            await story(schedule, hub, told)
+        finally:
+            await schedule.stop()
+            await hub.close()
+
+    with scheduler_time(clock):
+        loop.run_until_complete(tell())
+    loop.close()
+    return told
+
+
+def waits(seconds: float) -> Story:
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(seconds)
+
+    return story
+
+
+def test_the_first_run_is_at_once_and_the_others_at_the_interval(tmp_path):
+    sensor = Counting("a", 300)
+    scheduled(tmp_path, waits(1000), sensor)
+    assert [round(at) for at in sensor.began] == [0, 300, 600, 900]
+
+
+def test_a_run_that_lasts_is_never_joined_by_a_second_one(tmp_path):
+    sensor = Counting("a", 100, lambda: asyncio.sleep(250))
+    told = scheduled(tmp_path, waits(1000), sensor)
+
+    assert sensor.most == 1
+    skipped = [one.report for one in told if one.report.outcome == "skipped"]
+    assert skipped[0].skipped == "the previous run is still going (100 s)"
+    assert skipped[1].skipped == "the previous run is still going (200 s)"
+    assert [round(at) for at in sensor.began] == [0, 300, 600, 900]
+
+
+def test_a_run_by_hand_beside_a_scheduled_one_is_told_so(tmp_path):
+    sensor = Counting("a", 1000, lambda: asyncio.sleep(50))
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(10)
+        report = await schedule.run_now("a")
+        assert report.skipped == "the previous run is still going (10 s)"
+        await schedule.until_free("a")
+        assert (await schedule.run_now("a")).outcome == "done"
+
+    told = scheduled(tmp_path, story, sensor)
+    assert [one.because for one in told] == ["by hand", "interval", "by hand"]
+    assert sensor.most == 1
+
+
+def test_a_late_run_runs_once_and_not_once_for_each_that_was_missed(tmp_path):
+    """The loop stalls for 1000 s, as on a machine that slept: neither dropped nor caught up."""
+    sensor = Counting("a", 300)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(10)
+        asyncio.get_running_loop().seconds += 1000.0
+        await asyncio.sleep(100)
+        assert len(sensor.began) == 2
+
+    scheduled(tmp_path, story, sensor)
+
+
+async def _fails():
+    raise NodeUnreachable("iris", "no route to it", hint="look at the cable")
+
+
+async def _breaks():
+    raise KeyError("a fault of the sensor's own")
+
+
+def test_a_sensor_that_failed_does_not_look_like_one_that_had_nothing_to_do(tmp_path):
+    """Fault of the original: a failed query was an empty queue, and the cycle said nothing.
+
+    With `_failed` reporting "done" instead, this fails.
+    """
+    sensor, other = Counting("a", 300, _fails), Counting("b", 300)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(700)
+        run = hub.journal.runs.last("a")[0].report
+        assert (run.outcome, run.code) == ("failed", "ARC-SSH-UNREACHABLE")
+        assert run.summary == "failed: iris: no route to it"
+        assert run.details["error"]["hint"] == "look at the cable"
+
+    scheduled(tmp_path, story, sensor, other)
+    assert (len(sensor.began), len(other.began)) == (3, 3)
+
+
+def test_a_fault_in_a_sensor_ends_that_run_and_names_its_place(tmp_path):
+    """With the broad except in `guarded` removed, this fails."""
+    told = scheduled(tmp_path, waits(350), Counting("a", 300, _breaks), Counting("b", 300))
+    reports = [one.report for one in told if one.report.sensor == "a"]
+    assert [report.code for report in reports] == ["ARC-FAULT"] * 2
+    assert "KeyError in hub/test_schedule.py:" in reports[0].summary
+    assert sum(one.report.outcome == "done" for one in told) == 2
+
+
+def test_a_sensor_that_never_ends_is_cut_off(tmp_path):
+    sensor = Counting("a", 10_000, lambda: asyncio.sleep(1e9))
+    told = scheduled(tmp_path, waits(RUN_S + 1), sensor)
+    assert told[0].report.summary == "failed: cut off: not over after 900 s"
+
+
+def test_a_stop_lets_a_run_end_and_cuts_off_what_does_not(tmp_path):
+    quick = Counting("quick", 1000, lambda: asyncio.sleep(8))
+    slow = Counting("slow", 1000, lambda: asyncio.sleep(500))
+    told = scheduled(tmp_path, waits(5), quick, slow)
+
+    ended = {one.report.sensor: one.report for one in told}
+    assert ended["quick"].outcome == "done"
+    assert ended["slow"].summary == "cut off: the hub stopped"
+    assert slow.under_way == 0
+
+
+def test_a_disabled_sensor_runs_by_hand_alone(tmp_path):
+    sensor = Counting("a", 300)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(1000)
+        assert sensor.began == []
+        assert schedule.next_run("a") is None
+        assert (await schedule.run_now("a")).outcome == "done"
+
+    scheduled(tmp_path, story, sensor, entries={"a": SensorEntry(300.0, enabled=False)})
+
+
+def test_another_interval_counts_from_now_and_disturbs_no_other_sensor(tmp_path):
+    fast, slow = Counting("fast", 300), Counting("slow", 1000)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(100)
+        fast.every_s = 50
+        schedule.follow()
+        assert schedule.next_run("slow") == hub.clock.now() + timedelta(seconds=900)
+        await asyncio.sleep(110)
+        assert [round(at) for at in fast.began] == [0, 100, 150, 200]
+
+    scheduled(tmp_path, story, fast, slow)
+
+
+def test_a_wall_clock_set_back_does_not_keep_sensors_waiting(tmp_path):
+    """With `keep_time` doing nothing, the next run comes an hour late and this fails."""
+    sensor = Counting("a", 300)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(10)
+        clock, now = hub.clock, hub.clock.now
+        clock.now = lambda: now() - timedelta(hours=1)
+        schedule.keep_time()
+        await asyncio.sleep(300)
+        assert len(sensor.began) == 2
+
+    scheduled(tmp_path, story, sensor)
+
+
+def test_a_journal_that_cannot_be_written_stops_no_sensor(tmp_path):
+    sensor = Counting("a", 300)
+
+    async def story(schedule, hub, told):
+        await asyncio.sleep(10)
+        hub.journal._database.execute("PRAGMA query_only=ON")
+        await asyncio.sleep(300)
+        assert told[-1].number is None
+        assert "NOT WRITTEN DOWN" in told[-1].report.summary
+
+    scheduled(tmp_path, story, sensor)
+    assert len(sensor.began) == 2
+
+
+def test_an_unknown_sensor_is_named_with_those_there_are(tmp_path):
+    async def story(schedule, hub, told):
+        with pytest.raises(NotFound, match="no sensor is called 'b'; there are a"):
+            await schedule.run_now("b")
+
+    scheduled(tmp_path, story, Counting("a", 300))

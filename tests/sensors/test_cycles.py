@@ -1,0 +1,423 @@
+"""The sensors' stories over real stores in memory: what moves, what stays, and what a run says."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agent_node import commands as c
+from arc.sensor import SensorReport
+from tests.hub_builders import TimedLink
+from tests.sensors_stage import Scene
+
+
+@pytest.fixture
+def scene(tmp_path):
+    made: list[Scene] = []
+
+    def make(**fields: Any) -> Scene:
+        made.append(Scene(tmp_path / str(len(made)), **fields))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+REBALANCE, ROUTER, HEALTH = "fleet-rebalance", "fleet-router", "fleet-health"
+
+
+def a_night(scene) -> Scene:
+    """Iris has twelve waiting, loom has been idle for a while, the others work."""
+    night = scene()
+    night.has("iris", 13, priority=8)
+    for node in ("forge", "spark"):
+        night.has(node, 1, priority=3)
+        night.works(node)
+    night.works("iris")
+    night.passes(300)
+    return night
+
+
+def test_the_seeds_night_moves_three_and_iris_is_at_nine(scene):
+    night = a_night(scene)
+    report = night.run(REBALANCE)
+
+    assert report.summary == "3 planned, 3 moved"
+    moves = {(one.busy, one.idle, one.outcome) for one in report.moves}
+    assert moves == {("iris", "loom", "moved")}
+    assert (night.waiting("iris"), night.waiting("loom")) == (9, 3)
+
+
+def test_the_reasons_of_a_run_add_up_to_what_waits(scene):
+    night = a_night(scene)
+    report = night.run(REBALANCE)
+    counted = sum(one.count for one in report.decisions if not one.uid and one.node == "iris")
+    assert counted == 9
+    assert report.details["kept"] == {"receiver_has_room": 9}
+
+
+def test_a_cycle_takes_15_requests_at_most(scene):
+    report = a_night(scene).run(REBALANCE)
+    assert report.requests == 10
+    assert report.details["requests"] == {
+        "status": 4, "candidates": 1, "escrow": 1, "hold": 1, "commit": 1, "activate": 1,
+        "settled": 1,
+    }  # fmt: skip
+
+
+def test_without_an_idle_node_no_queue_is_asked(scene):
+    night = scene()
+    for node in night.fleet.machines:
+        night.has(node, 8)
+        night.works(node)
+    report = night.run(REBALANCE)
+    assert (report.outcome, report.skipped) == ("skipped", "no idle")
+    assert report.details["requests"] == {"status": 4}
+    assert {one["rule"] for one in report.details["nodes"] if one["part"] != "busy"} == set()
+
+
+def test_without_a_busy_node_no_queue_is_asked(scene):
+    night = scene()
+    night.passes(300)
+    report = night.run(REBALANCE)
+    assert (report.outcome, report.skipped) == ("skipped", "no busy")
+    assert report.details["requests"] == {"status": 4}
+
+
+def test_a_node_that_cannot_be_read_is_neither_idle_nor_empty(scene):
+    """Fault of the original: no answer and no work were one and the same."""
+    night = a_night(scene)
+    night.off("loom")
+    report = night.run(REBALANCE)
+    assert (report.skipped, report.unseen) == ("no idle", 1)
+    assert "1 node not seen (loom)" in report.summary
+    (said,) = [one for one in report.details["nodes"] if one["node"] == "loom"]
+    assert (said["part"], said["rule"]) == ("out", "unreachable")
+    assert "idle" not in said
+
+
+def test_a_cycle_that_saw_no_node_could_not_look(scene):
+    """Fault of the original: 56 cycles of failed queries looked like 56 quiet nights."""
+    night = a_night(scene)
+    for node in night.fleet.machines:
+        night.off(node)
+    for sensor in (REBALANCE, HEALTH):
+        report = night.run(sensor)
+        assert report.outcome == "could_not_look"
+        assert report.unseen == 4
+
+
+class DeafLink(TimedLink):
+    """Its queue cannot be looked into, and everything else works."""
+
+    async def ask(self, do, fields=None, *, timeout_s=None):
+        from arc.errors import AnswerUnreadable
+
+        if do == "candidates":
+            raise AnswerUnreadable(self.name, "an answer of another program")
+        return await super().ask(do, fields, timeout_s=timeout_s)
+
+
+def test_a_queue_that_could_not_be_looked_into_is_not_an_empty_one(scene):
+    night = a_night(scene)
+    night.hub.links["iris"] = DeafLink(night.fleet.machines["iris"], night.fleet)
+    report = night.run(REBALANCE)
+    assert report.acted == 0
+    assert report.skipped is None
+    reasons = [one for one in report.decisions if one.node == "iris"]
+    assert sum(one.count for one in reasons) == 12
+    assert {one.rule for one in reasons} == {"queue_was_read"}
+    assert report.outcome == "could_not_look"
+    assert report.summary == "could not look: no queue could be read; 1 queue not read (iris)"
+
+
+def test_one_suspended_node_stops_nothing_but_itself(scene):
+    """Fault of the original: suspending one agent disabled every sensor of the fleet."""
+    night = a_night(scene)
+    night.hub.journal.words.suspend("spark", reason="x", by="human:lukas")
+    del night.hub.links["spark"]  # as `follow_words` does
+    report = night.run(REBALANCE)
+    assert report.acted == 3
+    assert report.details["requests"]["status"] == 3
+    (said,) = [one for one in report.details["nodes"] if one["node"] == "spark"]
+    assert said["because"] == "suspended by human:lukas: x"
+
+
+def test_a_paused_fleet_moves_nothing_and_is_still_judged(scene):
+    night = a_night(scene)
+    night.hub.journal.words.pause_fleet(reason="move", by="human:lukas")
+    for sensor in (REBALANCE, ROUTER):
+        assert night.run(sensor).skipped == "fleet is paused by human:lukas: move"
+    assert night.run(HEALTH).outcome == "done"
+
+
+def test_what_a_dead_hub_left_in_doubt_is_settled_before_anything_else(scene):
+    """The hub died after the escrow; with `settle` left out of the cycle, this fails."""
+    night = a_night(scene)
+    (task, *_) = night.asks("iris", "list", states=["READY"])["tasks"]
+    night.asks("iris", "escrow", to="loom", why="stolen", lease_s=600,
+               moves=[{"xfer": night.hub.mint(), "uid": task["uid"], "epoch": task["epoch"]}])
+
+    report = night.run(REBALANCE)
+    assert "1 doubt settled" in report.summary
+    assert report.acted == 3
+    assert sorted(one.outcome for one in report.moves) == ["moved"] * 3 + ["settled"]
+    assert night.asks("iris", "doubts")["doubts"] == []
+    assert (night.waiting("iris"), night.waiting("loom")) == (9, 3)
+
+
+def test_a_draining_node_is_emptied_whatever_the_caps(scene):
+    night = scene()
+    night.has("forge", 7, priority=2)
+    night.asks("forge", "drain", reason="disk swap")
+    report = night.run(REBALANCE)
+    assert report.acted == 7
+    assert {one.why for one in report.moves} == {"drained"}
+    assert night.waiting("forge") == 0
+
+
+def test_the_router_sends_each_task_to_the_owner_of_its_domain(scene):
+    day = scene()
+    day.asks("inbox", "add", tasks=[
+        {"subject": "a", "skills": ["clarity"]}, {"subject": "b", "skills": ["arc-research"]},
+        {"subject": "c", "skills": ["deploy"], "priority": 1},
+    ])  # fmt: skip
+    report = day.run(ROUTER)
+    assert report.acted == 3
+    assert [day.waiting(node) for node in ("spark", "iris", "forge", "loom")] == [1, 1, 1, 0]
+    assert day.run(ROUTER).skipped == "nothing to route"
+
+
+def test_many_tasks_of_one_source_all_arrive(scene):
+    """Fault of the original: every routed task had one source, and all but one vanished."""
+    day = scene()
+    tasks = [{"subject": f"t{n}", "skills": ["clarity"], "body": "x" * 5000} for n in range(8)]
+    day.asks("inbox", "add", tasks=tasks)
+    assert day.run(ROUTER).acted == 8
+    listed = day.asks("spark", "list", states=["READY"])["tasks"]
+    assert len(listed) == 8
+    shown = day.asks("spark", "show", uid=listed[0]["uid"])["task"]
+    assert len(shown["body"]) == 5000
+    assert shown["source"] == "fleet:arc:router"
+
+
+def test_what_nobody_wants_is_counted_and_stays_at_the_hub_with_the_reason(scene):
+    day = scene()
+    day.asks("inbox", "add", tasks=[{"subject": "x", "skills": ["cooking"]}])
+    for cycles in (1, 2):
+        report = day.run(ROUTER)
+        assert report.acted == 0
+        assert list(day.hub.journal.nodes.unclaimed().values()) == [cycles]
+    assert [one.rule for one in report.decisions if one.uid]
+    assert day.run(ROUTER, woken=frozenset({"iris"})).acted == 0
+    assert list(day.hub.journal.nodes.unclaimed().values()) == [2]
+
+
+def test_a_refusal_is_remembered(scene):
+    """A node that says no at the last step is not asked again at once."""
+    night = a_night(scene)
+    link = night.hub.links["loom"]
+    ask = link.ask
+
+    async def paused_meanwhile(do, fields=None, *, timeout_s=None):
+        if do == "hold":
+            await ask("pause", {"reason": "lunch", "by": "human:lukas"})
+        return await ask(do, fields, timeout_s=timeout_s)
+
+    link.ask = paused_meanwhile
+    report = night.run(REBALANCE)
+    assert report.acted == 0
+    assert {one.outcome for one in report.moves} == {"kept"}
+    assert {node for _, node in night.hub.journal.nodes.refused(within_s=600)} == {"loom"}
+    assert night.waiting("iris") == 12
+
+
+def test_two_runs_that_move_tasks_do_not_take_each_others_moves_for_doubts(scene):
+    """With the hub's `moving` lock removed, one settles what another is moving, and this fails."""
+    night = a_night(scene)
+    night.asks("inbox", "add", tasks=[{"subject": str(n), "skills": ["clarity"]} for n in range(4)])
+    now = night.hub.clock.now()
+    sensors = {one.name: one for one in night.hub.sensors}
+
+    async def both():
+        return await asyncio.gather(
+            *(sensors[name].run(night.hub, now) for name in (ROUTER, REBALANCE) * 2))
+
+    reports = night._do(both())
+    assert not any("settled" in one.summary or "doubt" in one.summary for one in reports)
+    assert sum(one.acted for one in reports) == 7
+
+
+def test_a_woken_run_asks_who_woke_it_and_who_has_work(scene):
+    night = a_night(scene)
+    night.run(HEALTH)
+    report = night.run(REBALANCE, woken=frozenset({"loom"}))
+    assert report.acted == 3
+    assert report.details["requests"]["status"] == 2
+
+
+def test_health_prints_and_journals_idle_with_rebalance_disabled(scene):
+    """The seed's first phase stands by itself."""
+    from arc.settings import SensorEntry
+
+    day = scene(entries={"fleet-rebalance": SensorEntry(300.0, enabled=False)})
+    day.has("iris", 1)
+    day.works("iris")
+    day.passes(60)
+    report = day.run(HEALTH)
+    nodes = {one["node"]: one for one in report.details["nodes"]}
+    assert nodes["loom"]["idle"] is True
+    assert nodes["loom"]["idle_since"] == "2026-03-10T03:45:00.000Z"
+    assert (nodes["iris"]["idle"], nodes["iris"]["idle_since"]) == (False, None)
+    number = day.hub.journal.runs.add(report, began=day.hub.clock.now(), because="x")
+    assert day.hub.journal.runs.run(number).report.details == report.details
+
+
+def test_a_trouble_is_told_once_and_its_end_too(scene):
+    day = scene()
+    day.fleet.machines["iris"].host.dispatching = False
+    day.fleet.machines["iris"].restart()
+    first, second = day.run(HEALTH), day.run(HEALTH)
+    assert (first.acted, second.acted) == (1, 0)
+    assert "iris: the dispatcher is stopped" in first.summary
+    assert [one.node for one in day.hub.journal.nodes.standing()] == ["iris"]
+
+    day.fleet.machines["iris"].host.dispatching = True
+    day.fleet.machines["iris"].restart()
+    assert "over: iris dispatcher_runs" in day.run(HEALTH).summary
+    assert day.hub.journal.nodes.standing() == ()
+    events = [(line.event, line.node) for line in day.hub.journal.runs.lines()]
+    assert events == [("alert_began", "iris"), ("alert_ended", "iris")]
+
+
+def test_nodes_in_the_same_trouble_are_one_message():
+    from arc.decisions.alerts import Alert
+    from sensors.fleet_health import lines_of
+
+    some = [Alert(node, "node_answers", "no answer within 10s") for node in ("iris", "loom")]
+    assert lines_of(some) == ("iris, loom: no answer within 10s (and alike)",)
+
+
+def ends(scene: Scene, node: str, *, well: str) -> None:
+    """Attempts end there, one after the other: `-` fails, `+` does not."""
+    machine = scene.fleet.machines[node]
+    scene.has(node, len(well), max_attempts=1)
+    for how in well:
+        result = c.Result("completed") if how == "+" else c.Result("failed", error_kind="crash")
+        got = machine.store.apply(c.Claim(node))
+        machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
+        machine.store.apply(c.Finish(got.task.uid, got.n, result))
+
+
+def test_a_node_that_fails_fast_draws_no_work(scene):
+    """A black hole is always idle. With `no_work` left out of the memory, this fails."""
+    night = a_night(scene)
+    ends(night, "loom", well="--+--+")
+    night.passes(200)
+    report = night.run(HEALTH)
+    assert {one["node"]: one["state"] for one in report.details["nodes"]}["loom"] == "failing"
+
+    report = night.run(REBALANCE)
+    assert report.skipped == "no idle"
+    (said,) = [one for one in report.details["nodes"] if one["node"] == "loom"]
+    assert said["rule"] == "work_succeeds"
+
+
+def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene):
+    """Five wait on iris, no more than the threshold, and two nodes stand idle beside them."""
+    night = scene()
+    night.has("iris", 13, priority=8)
+    for _ in range(8):
+        night.works("iris")
+    for node in ("forge", "spark"):
+        night.off(node)
+    night.passes(150)
+    first = night.run(HEALTH)
+    assert [(one["node"], one["rule"]) for one in first.details["stranded"]] == [
+        ("loom", "busy_node_is_busy")]
+    assert night.hub.journal.nodes.stranded() == {("loom", "busy_node_is_busy"): 0.0}
+
+    night.hub.journal.runs.add(first, began=night.hub.clock.now(), because="interval")
+    night.passes(300)
+    night.run(HEALTH)
+    ((cause, seconds),) = night.hub.journal.nodes.stranded().items()
+    assert cause == ("loom", "busy_node_is_busy")
+    assert 299 < seconds < 302
+
+
+def test_events_are_heard_once_and_survive_the_hub(scene):
+    day = scene()
+    ends(day, "iris", well="---")
+    day.run(HEALTH)
+    day.run(HEALTH)
+    assert len(day.hub.journal.nodes.ended("iris", within_s=3600)) == 3
+
+
+def test_a_task_that_runs_too_long_is_named(scene):
+    day = scene()
+    day.has("iris", 1)
+    day.works("iris")
+    day.passes(3700)
+    report = day.run(HEALTH)
+    (trouble,) = [one for one in report.decisions if one.rule == "no_task_runs_too_long"]
+    assert "01TASK00000000000000000101 runs for 1h 1m" in trouble.because
+
+
+def test_a_slow_request_is_named_in_the_runs_own_line(scene):
+    night = a_night(scene)
+    night.hub.links["spark"].takes_s = 3.0
+    report = night.run(REBALANCE)
+    assert "spark took 3.0 s for status" in report.summary
+
+
+def test_one_silent_node_delays_a_run_by_its_deadline_alone(scene):
+    night = a_night(scene)
+    night.hub.links["spark"].takes_s = 1e6
+    before = night.loop.seconds
+    report = night.run(REBALANCE)
+    assert night.loop.seconds - before < 11
+    assert report.acted == 3
+    assert report.unseen == 1
+
+
+def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_finding(tmp_path):
+    from importlib.metadata import EntryPoint
+
+    from sensors import find_sensors
+    from tests.hub_builders import settings_for
+
+    offered = [
+        EntryPoint("good", f"{__name__}:Good", "arc.sensors"),
+        EntryPoint("twin", f"{__name__}:Twin", "arc.sensors"),
+        EntryPoint("bad", "no_such_package:Sensor", "arc.sensors"),
+        EntryPoint("odd", f"{__name__}:Odd", "arc.sensors"),
+    ]
+    import sys
+
+    sys.modules.setdefault(__name__, SimpleNamespace(Good=Good, Twin=Twin, Odd=Odd))
+    found = find_sensors(settings_for(tmp_path), offered=offered)
+    assert [one.name for one in found.sensors] == [
+        "fleet-health", "fleet-router", "fleet-rebalance", "good"]
+    said = sorted(str(error) for error in found.broken)
+    assert len(said) == 3
+    assert any("the name 'fleet-health' is taken" in one for one in said)
+    assert any("no_such_package" in one for one in said)
+
+
+class Good:
+    name, every_s, verbs = "good", 60.0, {"status": "the last run"}
+
+    async def run(self, hub, now):
+        return SensorReport("good", "done", "x")
+
+
+class Twin(Good):
+    name = "fleet-health"
+
+
+class Odd:
+    name = "odd"

@@ -1,0 +1,74 @@
+"""The 56 cycles in which the original moved nothing, once more: each moves, or names the rule."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from tests.sensors_stage import Scene
+
+# Who was idle, who was busy, and in how many cycles on end; by the first letters of the seed's
+# nodes: forge, iris, loom, spark. 2026-03-09 14:44Z to 2026-03-11 01:57Z, 0 steals.
+CYCLES = """
+f:i 1  fl:i 1  fls:i 3  fl:i 1  ls:i 1  fls:i 3  f:il 1  fs:il 3  fs:i 1  l:i 1  fls:i 3  ls:i 1
+fls:i 4  fl:i 1  ls:i 1  fls:i 1  s:i 1  ls:i 1  l:fi 2  ls:i 3  fls:i 6  fl:i 1  fls:i 1  s:f 1
+l:f 1  l:fi 2  ls:i 1  fi:ls 1  fls:i 1  fil:s 1  s:fil 1  fil:s 1  s:fil 1  fl:is 1  ils:f 1
+fl:is 1
+"""
+NODES = {name[0]: name for name in ("forge", "iris", "loom", "spark")}
+
+
+def cycles() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    words = CYCLES.split()
+    rows = []
+    for sets, times in zip(words[::2], words[1::2], strict=True):
+        idle, busy = (tuple(NODES[letter] for letter in some) for some in sets.split(":"))
+        rows += [(idle, busy)] * int(times)
+    return rows
+
+
+def mixed(node: str) -> list[dict]:
+    """Twelve tasks as such queues held them: urgent ones, the node's own work, and small things."""
+    own = {"forge": "deploy", "iris": "arc-research", "loom": "ci", "spark": "clarity"}[node]
+    return [
+        *({"priority": p, "skills": [own]} for p in (1, 3, 5, 6, 7)),
+        *({"priority": p, "skills": ["ci"]} for p in (4, 8)),
+        *({"priority": p} for p in (5, 6)),
+        *({"priority": p} for p in (8, 9, 10)),
+    ]
+
+
+def test_there_are_56_of_them():
+    assert len(cycles()) == 56
+    assert sum(len(idle) == 3 and busy == ("iris",) for idle, busy in cycles()) == 22
+
+
+@pytest.mark.parametrize(("idle", "busy"), sorted(set(cycles())))
+def test_every_cycle_moves_tasks_or_names_the_rule_for_each_that_stays(tmp_path, idle, busy):
+    stage = Scene(tmp_path)
+    for place, node in enumerate(sorted(NODES.values())):
+        if node in busy:
+            tasks = [{**task, "subject": f"{node} {n}"} for n, task in enumerate(mixed(node))]
+            stage.asks(node, "add", tasks=tasks)
+        if node not in idle:
+            stage.has(node, 1, priority=1)
+            stage.works(node)
+        assert place < 4
+    before = {node: stage.waiting(node) for node in busy}
+    stage.passes(300)
+
+    report = stage.run("fleet-rebalance")
+    assert report.outcome == "done"
+    assert report.acted > 0
+    assert report.acted == report.decided
+    for node in busy:
+        kept = sum(one.count for one in report.decisions if one.node == node and not one.uid)
+        moved = sum(one.busy == node for one in report.moves)
+        assert kept + moved == before[node]
+        assert all(one.because for one in report.decisions if one.node == node)
+    places = list(chain.from_iterable(
+        [task["uid"] for task in stage.asks(node, "list", states=["READY"])["tasks"]]
+        for node in NODES.values()))  # fmt: skip
+    assert len(places) == len(set(places)) == sum(before.values())
+    stage.close()
