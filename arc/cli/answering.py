@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_node.envelope import Answer, success
 from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from arc.operations import Told
+from arc.text.look import Look
 
 from .around import Around, here
 
 ANSWER_S = 60.0
-
-
-@dataclass(frozen=True)
-class Look:
-    """How text may look for whoever reads it."""
-
-    width: int | None = None
-    colour: bool = False
 
 
 Render = Callable[[JsonObject, Look], str]

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent_node import __version__
+
 if TYPE_CHECKING:
     from typer.core import TyperGroup
 
-from agent_node import __version__
-
 EPILOG = "Everywhere: --json prints one line of JSON, --fleet FILE names the fleet.yaml."
 
-app = typer.Typer(
-    name="arc",
-    help="Watches a fleet of machines, gives waiting work to idle ones, and says why.",
-    epilog=EPILOG,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=True,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+# Which module of this package has which of the first words, in the order of `arc --help`.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "daily": ("status", "why", "plan"),
+    "task_words": ("tasks", "doubts"),
+    "node_words": ("nodes",),
+    "sensor_words": ("sensors", "skills"),
+    "fleet_words": ("init", "up", "pause", "resume", "log", "doctor", "explain"),
+    "config_words": ("config",),
+}
+
+
+def command(words: Sequence[str] = ()) -> TyperGroup:
+    """The command line. Where `words` begin with a command, only its group is loaded: to read the
+    options of all of them takes longer than most commands do.
+    """
+    app = typer.Typer(
+        name="arc",
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(overview)
+    for module in _needed(words[0] if words else ""):
+        import_module(f".{module}", __package__).register(app)
+    return typer.main.get_group(app)
+
+
+def _needed(first: str) -> tuple[str, ...]:
+    """The one group that has this word, or all of them."""
+    return next(((module,) for module, names in GROUPS.items() if first in names), tuple(GROUPS))
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer hands it over by position
@@ -31,7 +55,6 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer hands it over by posi
         raise typer.Exit
 
 
-@app.callback()
 def overview(
     context: typer.Context,
     version: Annotated[  # noqa: FBT002 - typer's way to declare a flag
@@ -40,13 +63,9 @@ def overview(
 ) -> None:
     """Watches a fleet of machines, gives waiting work to idle ones, and says why."""
     if context.invoked_subcommand is None:
+        from arc.door import fleet_of
+
+        from .around import here
+
+        fleet_of(here().fleet, here().environ)  # without a fleet, what to do first is the answer
         typer.echo(context.get_help())
-
-
-def command() -> TyperGroup:
-    """The whole command line; the modules of the groups register themselves when loaded."""
-    from . import daily, fleet_words, node_words, sensor_words, task_words
-
-    for module in (daily, task_words, node_words, sensor_words, fleet_words):
-        module.register(app)
-    return typer.main.get_group(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from agent_node.home import private_umask
 from agent_node.text import safe_text
 from arc.errors import ArcError, WrongUse
 
-from .around import Around, ReaderLeft, surrounded_by
+from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
 
 
@@ -114,19 +115,25 @@ def _named(word: str | None) -> Path:
 
 def _invoked(words: list[str]) -> int:
     """Let typer find the command and its options; what it refuses is wrong use."""
-    from typer._click.exceptions import Abort, ClickException, UsageError
+    import typer
+    from typer._click.exceptions import ClickException, UsageError
 
     from .app import command
 
     try:
-        code = command().main(args=words, prog_name="arc", standalone_mode=False)
+        with redirect_stdout(here().stdout):  # where the help goes
+            code = command(words).main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:
         asked = error.ctx.command_path if error.ctx else "arc"
         raise WrongUse(f"{asked}: {error.format_message()}", hint=f"{asked} --help") from error
-    except Abort as error:
+    except typer.Abort as error:
         raise KeyboardInterrupt from error
     except ClickException as error:
         raise WrongUse(error.format_message()) from error
+    except SystemExit as left:  # how it answers to a pipe that nobody reads
+        if left.code == 1:
+            raise ReaderLeft from left
+        raise
     return code if isinstance(code, int) else Exit.DONE
 
 
@@ -141,7 +148,8 @@ def _say_trouble(error: ArcError, words: list[str], around: Around) -> int:
     if as_json:
         rule = getattr(error, "rule", "") or ""
         trouble = Trouble(error.code, str(error), error.hint, error.where, rule)
-        around.say(failure(f"arc.{_name_of(words)}/1", around.stamp(), trouble) + "\n")
+        line = failure(f"arc.{_name_of(words)}/1", around.stamp(), trouble)
+        around.say(_with_problems(line, error) + "\n")
         return error.exit_code
     around.talk(f"error[{error.code}]: {safe_text(str(error), keep=chr(10))}\n")
     if error.hint:
@@ -149,6 +157,18 @@ def _say_trouble(error: ArcError, words: list[str], around: Around) -> int:
     if error.code.startswith("ARC-"):
         around.talk(f"more: arc explain {error.code}\n")
     return error.exit_code
+
+
+def _with_problems(line: str, error: ArcError) -> str:
+    """Where an error has several parts, each with its own place, machines are told them all."""
+    problems = getattr(error, "problems", ())
+    if not problems:
+        return line
+    import json
+
+    said = json.loads(line)
+    said["error"]["problems"] = list(problems)
+    return json.dumps(said, ensure_ascii=True, separators=(",", ":"))
 
 
 def _name_of(words: list[str]) -> str:

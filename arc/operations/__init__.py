@@ -26,7 +26,40 @@ class Told:
 Operation = Callable[["Hub", JsonObject], Awaitable[Told]]
 
 # name: module of this package; the function there has the operation's name with `_` for `.`
-OPERATIONS: dict[str, str] = {}
+OPERATIONS: dict[str, str] = {
+    "status": "status",
+    "plan": "plan",
+    "why.task": "why",
+    "why.node": "why",
+    "tasks.list": "tasks",
+    "tasks.count": "tasks",
+    "tasks.show": "tasks",
+    "tasks.add": "tasks_change",
+    "tasks.set": "tasks_change",
+    "tasks.cancel": "tasks_change",
+    "tasks.retry": "tasks_change",
+    "tasks.resolve": "tasks_change",
+    "tasks.move": "tasks_move",
+    "nodes.list": "nodes",
+    "nodes.show": "nodes",
+    "nodes.logs": "nodes",
+    "nodes.pause": "nodes_steer",
+    "nodes.resume": "nodes_steer",
+    "nodes.drain": "nodes_steer",
+    "nodes.suspend": "nodes_steer",
+    "nodes.fence": "nodes_fence",
+    "fleet.pause": "fleet",
+    "fleet.resume": "fleet",
+    "sensors.list": "sensors",
+    "sensors.run": "sensors",
+    "sensors.history": "sensors",
+    "sensors.show": "sensors",
+    "skills.status": "skills",
+    "doubts.list": "doubts",
+    "doubts.settle": "doubts",
+    "log": "log",
+    "doctor": "doctor",
+}
 
 
 def operation(name: str) -> Operation:

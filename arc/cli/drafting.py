@@ -1,0 +1,83 @@
+"""Makes tasks out of what people type or send: fields, bodies, and whole files of JSON lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_node.errors import BadInput
+from agent_node.strict import JsonObject, JsonValue, decode_line, decode_object
+from agent_node.task import SETTABLE, task_from
+from arc.errors import WrongUse
+
+from .around import here
+
+BODY_MAX = 256 * 1024
+FILE_MAX = 256 * 1024 * 1024
+BAD_SHOWN = 50
+_LISTS = {"skills", "tags", "models", "fallback_models"}
+_TEXTS = {"domain", "not_before", "deadline"}
+
+
+def body_of(text: str, file: str) -> str:
+    """The body that was given as text, as a file, or on stdin."""
+    if text and file:
+        raise WrongUse("tasks add: either --body or --body-file")
+    if not file:
+        return text
+    try:
+        raw = here().stdin.read(BODY_MAX + 1) if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
+    if len(raw) > BODY_MAX:
+        raise WrongUse(f"{file}: a body takes {BODY_MAX} bytes at most")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
+
+
+def fields_of(given: list[str]) -> JsonObject:
+    """FIELD=VALUE as fields: lists with commas, texts as they are, everything else as JSON."""
+    fields: JsonObject = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or name not in SETTABLE:
+            known = ", ".join(sorted(SETTABLE))
+            raise WrongUse(f"set: {one!r}: write FIELD=VALUE; fields that may be set: {known}")
+        fields[name] = _value(name, text)
+    return fields
+
+
+def _value(name: str, text: str) -> JsonValue:
+    if name in _LISTS:
+        return [word.strip() for word in text.split(",") if word.strip()]
+    if name in _TEXTS:
+        return text or None
+    try:
+        return decode_line(text.encode())
+    except BadInput as error:
+        raise WrongUse(f"set: {name}={text!r}: {error}") from error
+
+
+def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
+    """Every task of a file of JSON lines; `WrongUse` names every line that is none."""
+    if len(raw) > FILE_MAX:
+        raise WrongUse(f"{file}: {len(raw)} bytes; at most {FILE_MAX} are taken at a time")
+    tasks: list[JsonObject] = []
+    bad: list[str] = []
+    for number, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            task = {"source": by, "origin": by, **decode_object(line)}
+            task_from(task, mint="0" * 26)
+            tasks.append(task)
+        except BadInput as error:
+            bad.append(f"{file}:{number}: {error}")
+    if bad:
+        more = [f"… and {len(bad) - BAD_SHOWN} more"] if len(bad) > BAD_SHOWN else []
+        raise WrongUse("\n".join([f"{len(bad)} bad lines; nothing was added", *bad[:BAD_SHOWN],
+                                  *more]))  # fmt: skip
+    if not tasks:
+        raise WrongUse(f"{file}: holds no task; nothing was added")
+    return tasks

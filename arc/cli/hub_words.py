@@ -1,0 +1,120 @@
+"""Runs the hub in this process, a line for each run of a sensor."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_node.clock import Clock, iso
+from agent_node.envelope import Answer, Exit, success
+from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text
+
+from .around import Around, OutputFailed, ReaderLeft
+
+if TYPE_CHECKING:
+    from arc.schedule import RunTold
+    from arc.settings import FleetSettings
+
+_BAD = {"failed": Exit.FAILED, "could_not_look": Exit.PARTIAL}
+
+
+class SignalLoop(asyncio.SelectorEventLoop):
+    """Remembers which signals came: Ctrl-C ends the hub as SIGTERM does, with another exit code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came: list[int] = []
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: object) -> None:
+        """As every loop does, with the signal noted first."""
+
+        def noted() -> None:
+            self.came.append(sig)
+            callback(*args)
+
+        super().add_signal_handler(sig, noted)
+
+
+def run_the_hub(around: Around, *, once: bool, take_over: bool) -> int:
+    """Until a signal comes; with `once` until every sensor has run. Ctrl-C gives 130."""
+    from arc.config import read_fleet
+    from arc.door import fleet_of
+
+    settings = read_fleet(fleet_of(around.fleet, around.environ))
+    loop = SignalLoop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        code = runner.run(_run(settings, around, once=once, take_over=take_over))
+    return Exit.INTERRUPTED if signal.SIGINT in loop.came else code
+
+
+async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over: bool) -> int:
+    from arc.hub import build_hub
+    from arc.running import run_hub
+
+    hub = build_hub(settings, take_over=take_over)
+    stop = asyncio.Event()
+    voice = Voice(around, hub.clock, stop)
+    count = counted(len(settings.nodes), "node")
+    voice.say(f"hub {settings.hub} of {settings.fleet}: {count}, policy {settings.policy}, "
+              f"term {hub.lease.term}, {settings.file}")  # fmt: skip
+    runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
+    if voice.unheard is not None:
+        raise voice.unheard
+    return max((_BAD.get(told.report.outcome, Exit.DONE) for told in runs), default=Exit.DONE)
+
+
+@dataclass
+class Voice:
+    """What the hub says while it runs. When nobody can hear it any more, it is stopped in order."""
+
+    around: Around
+    clock: Clock
+    stop: asyncio.Event
+    unheard: Exception | None = None
+
+    def say(self, text: str) -> None:
+        """What a person should read; on stderr where machines read stdout."""
+        stamp = iso(self.clock.now())[11:19]
+        lines = "".join(f"{stamp} {safe_text(line)}\n" for line in text.splitlines())
+        if self.around.as_json:
+            self.around.talk(lines)
+        else:
+            self._write(lines)
+
+    def tell(self, told: RunTold) -> None:
+        """One line a run, one more for each move; for machines one object a run."""
+        if self.around.as_json:
+            answer = Answer(_data(told), "")
+            self._write(success("arc.up/1", self.around.stamp(), answer) + "\n")
+            return
+        report, at = told.report, iso(told.began)[11:19]
+        lines = [f"{at} {report.sensor:<16} {safe_text(report.summary)}  ({report.took_s:.2f} s)"]
+        lines += [f"{'':<9}{one.outcome:<8} {one.uid[-6:].lower()}  {one.busy} -> {one.idle}  "
+                  f"{safe_text(one.because)}" for one in report.moves]  # fmt: skip
+        self._write("\n".join(lines) + "\n")
+
+    def _write(self, text: str) -> None:
+        if self.unheard is None:
+            try:
+                self.around.say(text)
+            except (ReaderLeft, OutputFailed) as error:
+                self.unheard = error
+                self.stop.set()
+
+
+def _data(told: RunTold) -> JsonObject:
+    report = told.report
+    return {
+        "run": told.number, "sensor": report.sensor, "at": iso(told.began),
+        "because": told.because, "outcome": report.outcome, "summary": report.summary,
+        "took_s": round(report.took_s, 3), "requests": report.requests,
+        "moves": [
+            {"uid": one.uid, "from": one.busy, "to": one.idle, "outcome": one.outcome,
+             "because": one.because}
+            for one in report.moves
+        ],
+    }  # fmt: skip

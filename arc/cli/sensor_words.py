@@ -1,0 +1,140 @@
+"""The commands `arc sensors …` and `arc skills …`: two doors to the same code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agent_node.strict import JsonObject
+from arc.errors import WrongUse
+from arc.operations import Told
+from arc.text.look import Look
+
+from .answering import say, tell
+from .around import here
+from .options import only_said
+
+RUN_S = 900.0
+sensors = typer.Typer(help="The hub's scheduled work.", invoke_without_command=True)
+skills = typer.Typer(help="The same, by the words of a sensor.", invoke_without_command=True)
+
+# sensor: verb: (what it does). Words of other packages' sensors are `run` and `status`.
+VERBS = {
+    "fleet-rebalance": ("status", "plan", "steal", "why", "show"),
+    "fleet-router": ("status", "dry-run", "route"),
+    "fleet-health": ("status", "check"),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add them to the command line."""
+    app.add_typer(sensors, name="sensors")
+    app.add_typer(skills, name="skills")
+
+
+@sensors.callback()
+def sensors_alone(context: typer.Context) -> int | None:
+    """Without a verb: the list."""
+    return list_sensors() if context.invoked_subcommand is None else None
+
+
+@sensors.command("list")
+def list_sensors() -> int:
+    """Every sensor: its last run, its next, and whether it is well."""
+    from arc.text.sensors import render_sensors
+
+    return tell("sensors.list", "sensors.list", {}, render_sensors)
+
+
+@sensors.command("run")
+def run_sensor(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
+    """Run one now."""
+    from arc.text.sensors import render_run
+
+    return tell("sensors.run", "sensors.run", {"sensor": name}, render_run, wait_s=RUN_S)
+
+
+@sensors.command("history")
+def sensor_history(
+    name: Annotated[str, typer.Argument(metavar="[NAME]")] = "",
+    limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 20,
+) -> int:
+    """The newest runs, of one sensor or of all."""
+    from arc.text.sensors import render_runs
+
+    args = only_said({"sensor": name, "limit": limit})
+    return tell("sensors.history", "sensors.history", args, render_runs)
+
+
+@skills.callback()
+def skills_alone(context: typer.Context) -> int | None:
+    """Without a verb: the list."""
+    return list_skills() if context.invoked_subcommand is None else None
+
+
+@skills.command("list")
+def list_skills() -> int:
+    """Every sensor and its words."""
+    from arc.text.sensors import render_sensors
+
+    return tell("skills.list", "sensors.list", {}, render_sensors)
+
+
+@skills.command("show")
+def show_skill(
+    name: Annotated[str, typer.Argument(metavar="[NAME]")] = "",
+    named: Annotated[str, typer.Option("--name", help="The same, named.")] = "",
+) -> int:
+    """The words of one sensor."""
+    sensor = name or named
+    if sensor not in VERBS:
+        raise WrongUse(f"skills show: no sensor {sensor!r}; there are {', '.join(VERBS)}")
+    data: JsonObject = {"sensor": sensor, "verbs": list(VERBS[sensor])}
+    return say("skills.show", Told(data), _render_verbs, here())
+
+
+def _render_verbs(data: JsonObject, look: Look) -> str:
+    verbs = data.get("verbs")
+    lines = verbs if isinstance(verbs, list) else []
+    return "\n".join(f"arc skills run --name {data.get('sensor')} -- {verb}" for verb in lines)
+
+
+@skills.command("run")
+def run_skill(
+    name: Annotated[str, typer.Option("--name", help="The sensor.")],
+    words: Annotated[list[str] | None, typer.Argument(metavar="-- VERB …")] = None,
+) -> int:
+    """A sensor by its own words: fleet-rebalance -- status|plan|steal|why TASK|show RUN, …"""
+    from . import daily
+
+    verb, rest = (words[0], words[1:]) if words else ("status", [])
+    known = VERBS.get(name, ("status", "run"))
+    if verb not in known:
+        raise WrongUse(f"skills run: {name} has no word {verb!r}; it has {', '.join(known)}",
+                       hint=f"arc skills run --name {name} -- {known[0]}")  # fmt: skip
+    if verb in {"plan", "dry-run"}:
+        return daily.plan()
+    if verb == "why":
+        return daily.why(_only(rest, "why", "TASK"))
+    if verb == "show":
+        return _show(_only(rest, "show", "RUN"))
+    if verb in {"steal", "route", "check", "run"}:
+        return run_sensor(name)
+    from arc.text.sensors import render_skill
+
+    return tell("skills.run", "skills.status", {"sensor": name}, render_skill)
+
+
+def _only(rest: list[str], verb: str, what: str) -> str:
+    if len(rest) != 1:
+        raise WrongUse(f"skills run: {verb} takes one {what}")
+    return rest[0]
+
+
+def _show(number: str) -> int:
+    from arc.text.sensors import render_run
+
+    if not number.isdecimal() or int(number) < 1:
+        raise WrongUse(f"skills run: {number!r} is no number of a run; see: arc sensors history")
+    return tell("skills.run", "sensors.show", {"run": int(number)}, render_run)

@@ -1,0 +1,247 @@
+"""The commands `arc tasks …` and `arc doubts …`."""
+
+# ruff: noqa: FBT002 - a flag of typer is a bool with a default
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_node.strict import JsonObject, JsonValue
+from arc.errors import NeedsWord, WrongUse
+
+from .answering import tell
+from .around import here
+from .drafting import body_of, fields_of, tasks_in
+from .options import DryRun, Reason, Tasks, Yes, moment, only_said, seconds, sure, words
+
+States = Annotated[
+    list[str] | None, typer.Option("--state", "--status", help="READY, RUNNING, …; repeatable.")
+]
+tasks = typer.Typer(help="Tasks, wherever in the fleet they are.", no_args_is_help=False,
+                    invoke_without_command=True)  # fmt: skip
+doubts = typer.Typer(help="Transfers that are not over.", invoke_without_command=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add them to the command line."""
+    app.add_typer(tasks, name="tasks")
+    app.add_typer(doubts, name="doubts")
+
+
+@tasks.callback()
+def tasks_alone(context: typer.Context) -> int | None:
+    """Without a verb: the list."""
+    return list_tasks() if context.invoked_subcommand is None else None
+
+
+@tasks.command("list")
+def list_tasks(
+    state: States = None,
+    node: Annotated[str, typer.Option("--node", help="Of this node alone.")] = "",
+    priority: Annotated[int, typer.Option("--priority", "-p", help="Of this priority.")] = 0,
+    skill: Annotated[str, typer.Option("--skill", "--skills", help="With this skill.")] = "",
+    domain: Annotated[str, typer.Option("--domain", help="Of this domain.")] = "",
+    source: Annotated[str, typer.Option("--source", help="From this source.")] = "",
+    parent: Annotated[str, typer.Option("--parent", help="Made by this task.")] = "",
+    limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 200,
+) -> int:
+    """Tasks that are not over, with the reason why each is where it is."""
+    from arc.text.tasks import render_list
+
+    args = only_said({"states": words(state), "node": node, "priority": priority, "skill": skill,
+                      "domain": domain, "source": source, "parent": parent, "limit": limit})  # fmt: skip
+    return tell("tasks.list", "tasks.list", args, render_list)
+
+
+@tasks.command("count")
+def count_tasks(
+    state: States = None,
+) -> int:
+    """How many tasks there are in these states, as a bare number."""
+    from arc.text.tasks import render_count
+
+    return tell("tasks.count", "tasks.count", only_said({"states": words(state)}), render_count)
+
+
+@tasks.command("show")
+def show_task(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
+    """One task with its whole life, moves included."""
+    from arc.text.tasks import render_show
+
+    return tell("tasks.show", "tasks.show", {"task": task}, render_show)
+
+
+@tasks.command("add")
+def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task may say
+    subject: Annotated[str, typer.Argument(metavar="[SUBJECT]")] = "",
+    subject_named: Annotated[str, typer.Option("--subject", help="The same, named.")] = "",
+    priority: Annotated[int, typer.Option("--priority", "-p", help="1 urgent … 10.")] = 0,
+    priority_100: Annotated[int, typer.Option("--priority-100", help="0 urgent … 100.")] = -1,
+    skill: Annotated[list[str] | None, typer.Option("--skill", "--skills", help="A tag.")] = None,
+    need: Annotated[list[str] | None, typer.Option("--need", help="What it must have.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A word of your own.")] = None,
+    domain: Annotated[str, typer.Option("--domain", help="Whose work it is.")] = "",
+    body: Annotated[str, typer.Option("--body", help="The work itself.")] = "",
+    body_file: Annotated[str, typer.Option("--body-file", help="From a file, or - .")] = "",
+    to: Annotated[str, typer.Option("--to", help="Straight to this node.")] = "",
+    key: Annotated[str, typer.Option("--key", help="Adding twice adds once.")] = "",
+    ref: Annotated[str, typer.Option("--ref", help="Its id elsewhere.")] = "",
+    parent: Annotated[str, typer.Option("--parent", help="The task that made it.")] = "",
+    after: Annotated[list[str] | None, typer.Option("--after", help="Waits for this uid.")] = None,
+    source: Annotated[str, typer.Option("--source", help="Who sends it.")] = "",
+    not_before: Annotated[str, typer.Option("--not-before", help="A time, or 30m.")] = "",
+    deadline: Annotated[str, typer.Option("--deadline", help="A time, or 2h.")] = "",
+    expected: Annotated[str, typer.Option("--expected", help="How long it takes: 5m.")] = "",
+    max_time: Annotated[str, typer.Option("--max", help="When it is stopped: 1h.")] = "",
+    max_attempts: Annotated[int, typer.Option("--max-attempts", help="How often.")] = 0,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Never moved by itself.")] = False,
+    dry_run: DryRun = False,
+) -> int:
+    """One task for the hub's queue, from where it is routed; or straight to a node."""
+    from arc.text.tasks import render_added
+
+    task = only_said({
+        "subject": subject or subject_named, "priority": priority, "skills": words(skill),
+        "needs": words(need), "tags": words(tag), "domain": domain, "key": key, "ref": ref,
+        "body": body_of(body, body_file), "parent": parent.upper(), "pinned": pinned,
+        "max_attempts": max_attempts,
+        "depends_on": [{"uid": str(uid).upper()} for uid in words(after)],
+        "not_before": moment(not_before, "--not-before") if not_before else "",
+        "deadline": moment(deadline, "--deadline") if deadline else "",
+        "expected_s": seconds(expected, "--expected") if expected else None,
+        "max_s": seconds(max_time, "--max") if max_time else None,
+        "source": source or here().by, "origin": source or here().by,
+    })  # fmt: skip
+    if priority_100 >= 0:
+        task["priority_100"] = priority_100
+    if not task.get("subject"):
+        raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
+    return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)
+
+
+def _adding(new: list[JsonObject], to: str, *, dry_run: bool) -> JsonObject:
+    listed: list[JsonValue] = [*new]
+    return {"tasks": listed, **only_said({"to": to, "dry_run": dry_run})}
+
+
+@tasks.command("import")
+def import_tasks(
+    file: Annotated[str, typer.Argument(help="JSON lines; - is stdin.", metavar="FILE|-")],
+    to: Annotated[str, typer.Option("--to", help="Straight to this node.")] = "",
+    dry_run: DryRun = False,
+) -> int:
+    """A whole file of tasks or nothing of it; every bad line is named."""
+    from arc.text.tasks import render_added
+
+    raw = here().stdin.read() if file == "-" else _read(file)
+    new = tasks_in(raw, file, by=here().by)
+    return tell("tasks.import", "tasks.add", _adding(new, to, dry_run=dry_run), render_added)
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
+
+
+@tasks.command("set")
+def set_task(
+    task: Annotated[str, typer.Argument(metavar="TASK")],
+    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE…")],
+    reason: Reason = "",
+    dry_run: DryRun = False,
+) -> int:
+    """Change fields of a waiting task: priority=3 skills=a,b domain=research."""
+    from arc.text.tasks import render_changed
+
+    args: JsonObject = {"tasks": [task], "fields": fields_of(fields), "reason": reason,
+                        "dry_run": dry_run}  # fmt: skip
+    return tell("tasks.set", "tasks.set", only_said(args), render_changed)
+
+
+def _order(verb: str, parts: list[str], reason: str, *, dry_run: bool, **more: JsonValue) -> int:
+    from arc.text.tasks import render_changed
+
+    args: JsonObject = {"tasks": words(parts), "reason": reason, "dry_run": dry_run, **more}
+    return tell(f"tasks.{verb}", f"tasks.{verb}", only_said(args), render_changed)
+
+
+@tasks.command("cancel")
+def cancel_tasks(
+    task: Tasks, reason: Reason = "", yes: Yes = False, dry_run: DryRun = False
+) -> int:
+    """End waiting tasks; running ones are stopped first."""
+    if not dry_run and len(task) > 1 and not sure(f"cancel {len(task)} tasks?", yes=yes):
+        raise NeedsWord(f"cancel: {len(task)} tasks at once take --yes")
+    return _order("cancel", task, reason, dry_run=dry_run)
+
+
+@tasks.command("retry")
+def retry_tasks(task: Tasks, reason: Reason = "", dry_run: DryRun = False) -> int:
+    """Let ended tasks run again, their failures forgiven."""
+    return _order("retry", task, reason, dry_run=dry_run)
+
+
+@tasks.command("resolve")
+def resolve_tasks(
+    task: Tasks,
+    outcome: Annotated[str, typer.Option("--as", help="done, failed or cancelled.")] = "",
+    reason: Reason = "",
+    dry_run: DryRun = False,
+) -> int:
+    """Say what became of parked or dead tasks. To run one again: arc doubts settle TASK --yes."""
+    if outcome not in {"done", "failed", "cancelled"}:
+        raise WrongUse("resolve: --as done, --as failed or --as cancelled",
+                       hint="to let it run again: arc doubts settle TASK --yes")  # fmt: skip
+    return _order("resolve", task, reason, dry_run=dry_run, **{"as": outcome})
+
+
+@tasks.command("move")
+def move_tasks(
+    task: Tasks,
+    to: Annotated[str, typer.Option("--to", help="The node that is to have them.")] = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Send waiting tasks to a node by hand; pinned ones take --yes."""
+    from arc.text.tasks import render_moved
+
+    if not to:
+        raise WrongUse("move: where to? arc tasks move TASK --to NODE")
+    args = only_said({"tasks": words(task), "to": to, "reason": reason, "yes": yes,
+                      "dry_run": dry_run})  # fmt: skip
+    return tell("tasks.move", "tasks.move", args, render_moved)
+
+
+@doubts.callback()
+def doubts_alone(context: typer.Context) -> int | None:
+    """Without a verb: the list."""
+    return list_doubts() if context.invoked_subcommand is None else None
+
+
+@doubts.command("list")
+def list_doubts() -> int:
+    """Every transfer that is not over, as each end tells it."""
+    from arc.text.tasks import render_doubts
+
+    return tell("doubts.list", "doubts.list", {}, render_doubts)
+
+
+@doubts.command("settle")
+def settle_doubts(
+    task: Annotated[list[str] | None, typer.Argument(metavar="[TASK…]")] = None,
+    yes: Yes = False,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+) -> int:
+    """End what can be ended; with tasks: decide where each lives, so that it may run again."""
+    from arc.text.tasks import render_settled
+
+    agreed = yes or bool(task and not dry_run and sure("may they run again, once?", yes=yes))
+    args = only_said({"tasks": words(task), "yes": agreed, "reason": reason, "dry_run": dry_run})
+    return tell("doubts.settle", "doubts.settle", args, render_settled)

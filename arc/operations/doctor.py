@@ -1,0 +1,155 @@
+"""Looks for everything that could go wrong: the hub's folder, this machine, and every node."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_node import __version__
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.errors import ArcError
+from arc.links import Link
+
+from . import Told
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+FINDINGS = 6
+SQLITE_MENDED = (3, 51, 3)  # before it, several writers on a log could damage a database
+INBOX = "inbox"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: ok, warn or bad, and what would mend it."""
+
+    what: str
+    state: str
+    text: str
+    hint: str = ""
+    mended: bool = False
+
+    def as_json(self) -> JsonObject:
+        """The same for machines."""
+        return {"what": self.what, "state": self.state, "text": self.text, "hint": self.hint,
+                "mended": self.mended}  # fmt: skip
+
+
+async def doctor(hub: Hub, args: JsonObject) -> Told:
+    """Every check with its outcome; exit 6 when one of them found something.
+
+    `fix` mends what is safe to mend: modes of the hub's own files, and the schema for editors.
+    """
+    asked = Fields(args)
+    only = asked.maybe_node("node")
+    checks = [] if only else [*_folder(hub, fix=asked.flag("fix")), *_machine(hub), *_settings(hub)]
+    names = [only] if only else [name for name in sorted(hub.links) if name != INBOX]
+    links = [hub.links[name] for name in names if name in hub.links]
+    checks += [one for found in await asyncio.gather(*map(_node, links)) for one in found]
+    suspended = hub.journal.words.suspended()
+    checks += [Check(name, "ok", f"suspended by {word.by}: {word.reason}; not asked")
+               for name, word in suspended.items() if not only or name == only]  # fmt: skip
+    found = [one for one in checks if one.state != "ok" and not one.mended]
+    return Told({"checks": [one.as_json() for one in checks], "findings": len(found)},
+                exit=FINDINGS if found else 0)  # fmt: skip
+
+
+def _folder(hub: Hub, *, fix: bool) -> list[Check]:
+    state = hub.settings.state
+    checks = [Check("lease", "ok", f"term {hub.lease.term}, held by process {os.getpid()}")]
+    wrong = []
+    for path, _, files in os.walk(state):
+        for place in (path, *(os.path.join(path, name) for name in files)):
+            found = os.lstat(place)
+            if not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077:
+                wrong.append(place)
+                if fix:
+                    os.chmod(place, stat.S_IMODE(found.st_mode) & 0o700)
+    if wrong:
+        shown = ", ".join(os.path.relpath(place, state) for place in wrong[:5])
+        hint = "" if fix else "arc doctor --fix takes the others' rights away"
+        checks.append(Check("state", "bad", f"others may read {len(wrong)} files: {shown}",
+                            hint, mended=fix))  # fmt: skip
+    else:
+        checks.append(Check("state", "ok", f"{state}: only this user may read it"))
+    runs = hub.journal.runs.last("fleet-health")
+    checks.append(Check("journal", "ok", f"opens and answers; {len(runs)} health runs found"
+                        if runs else "opens and answers; no run yet"))  # fmt: skip
+    checks.append(_schema(hub, fix=fix))
+    return checks
+
+
+def _schema(hub: Hub, *, fix: bool) -> Check:
+    from arc.setup import render_schema
+
+    path = hub.settings.state / "fleet.schema.json"
+    wanted = render_schema()
+    if path.exists() and path.read_text() == wanted:
+        return Check("schema", "ok", f"{path.name} is up to date")
+    if fix:
+        path.write_text(wanted)
+    return Check("schema", "warn", f"{path.name} is missing or of another version; editors use it",
+                 "" if fix else "arc doctor --fix writes it", mended=fix)  # fmt: skip
+
+
+def _machine(hub: Hub) -> list[Check]:
+    found = sqlite3.sqlite_version_info
+    old = found < SQLITE_MENDED
+    checks = [Check("sqlite", "ok", f"{sqlite3.sqlite_version}"
+                    + ("; older than 3.51.3, which is safe here: one writer" if old else ""))]  # fmt: skip
+    arc = shutil.which("arc")
+    if arc and "arc-fleet" not in _head_of(arc) and "arc.cli" not in _head_of(arc):
+        checks.append(Check("command", "warn", f"`arc` is {arc}, another program",
+                            "type arcfleet, or put ours before it on PATH"))  # fmt: skip
+    else:
+        checks.append(Check("command", "ok", arc or "`arc` is not on PATH; `python -m arc` works"))
+    return checks
+
+
+def _head_of(path: str) -> str:
+    """The beginning of a program, to tell ours from Debian's archiver of the same name."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(500).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _settings(hub: Hub) -> list[Check]:
+    from arc.config_check import check_fleet
+
+    found = check_fleet(hub.settings)
+    if not found:
+        return [Check("fleet.yaml", "ok", f"{len(hub.settings.nodes)} nodes, no findings")]
+    return [Check("fleet.yaml", "warn", f"{one.where}: {one.text}", one.hint) for one in found]
+
+
+async def _node(link: Link) -> list[Check]:
+    """What meeting one node shows; whatever goes wrong is about this node alone."""
+    name = link.name
+    try:
+        met = await link.meet()
+        report = Fields(await link.ask("status"))
+    except ArcError as error:
+        return [Check(name, "bad", str(error), error.hint or f"arc explain {error.code}")]
+    checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
+                    f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip
+    if met.version != __version__:
+        checks.append(Check(name, "warn", f"runs {met.version}, the hub {__version__}"))
+    if met.old_term:
+        checks.append(Check(name, "bad", met.old_term, "arc up --take-over"))
+    noise = str(getattr(link, "noise", "") or "")
+    if noise:
+        checks.append(Check(name, "warn", f"its login shell prints before our first line: {noise}",
+                            "harmless; quiet its rc files"))  # fmt: skip
+    if report.text("dispatcher", 20) != "running":
+        checks.append(Check(name, "bad", "no dispatcher runs there, so nothing is started",
+                            f"on {name}: agent-node run"))  # fmt: skip
+    return checks

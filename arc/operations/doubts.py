@@ -1,0 +1,87 @@
+"""Lists the transfers that are not over, and ends them; after a quarantine, uid by uid."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_node.moves import Fenced
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.view import FleetView
+from arc.errors import NeedsWord
+from arc.fencing import settle_uid
+from arc.settling import Settlement, settle
+from arc.survey import survey
+
+from . import Told
+from .finding import find_task
+from .nodes_fence import everybody, told_of
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+
+async def doubts_list(hub: Hub, args: JsonObject) -> Told:
+    """Every transfer that some node does not count as over, as each end tells it."""
+    view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
+    doubts: list[JsonValue] = [
+        {"node": node.name, "xfer": one.xfer, "uid": one.uid, "side": one.side,
+         "state": one.state, "peer": one.peer, "age_s": round(one.age_s, 1)}
+        for node in view.seen for one in node.report.doubts
+    ]  # fmt: skip
+    parked: list[JsonValue] = [
+        {"node": node.name, "parked": node.report.counts["PARKED"]}
+        for node in view.seen if node.report.counts.get("PARKED")
+    ]  # fmt: skip
+    partial = _unread(view)
+    return Told({"doubts": doubts, "parked": parked}, 3 if partial else 0, partial)
+
+
+async def doubts_settle(hub: Hub, args: JsonObject) -> Told:
+    """End what can be ended. With tasks named: decide where each of them lives, and only there.
+
+    To own a task again is a person's word that no other copy of it runs: it takes `yes`.
+    """
+    asked = Fields(args)
+    parts = asked.words("tasks")
+    if parts:
+        return await _settle_uids(hub, parts, asked)
+    async with hub.moving:
+        view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
+        if asked.flag("dry_run"):
+            return await doubts_list(hub, {})
+        settled = await settle(hub.links, view)
+    data: JsonObject = {"settled": [_line(one) for one in settled]}
+    left = any(one.outcome != "settled" for one in settled)
+    partial = _unread(view)
+    return Told(data, exit=3 if partial or left else 0, partial=partial)
+
+
+async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
+    if not asked.flag("yes") and not asked.flag("dry_run"):
+        raise NeedsWord("a task that is owned again may run again: it takes your word that it does "
+                        "not run elsewhere", hint="--yes says so; --dry-run only looks")  # fmt: skip
+    found = await asyncio.gather(*(find_task(hub, part) for part in parts))
+    fenced = [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]
+    done: list[JsonValue] = []
+    async with hub.moving:
+        view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
+        for one in found:
+            became = await settle_uid(hub.links, view, one.uid, everybody=everybody(hub),
+                                      fenced=fenced, dry_run=asked.flag("dry_run"))  # fmt: skip
+            done.append(told_of(became))
+            hub.journal.runs.log("task_settled", task=one.uid, node=became.node,
+                                 fields={"outcome": became.outcome, "by": asked.text_or("by", "")})  # fmt: skip
+    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in done)
+    return Told({"tasks": done, "dry_run": asked.flag("dry_run")}, exit=1 if refused else 0)
+
+
+def _line(one: Settlement) -> JsonObject:
+    return {"xfer": one.xfer, "uid": one.uid, "giver": one.giver, "taker": one.taker,
+            "outcome": one.outcome, "now": one.now, "rule": one.rule, "because": one.because}  # fmt: skip
+
+
+def _unread(view: FleetView) -> tuple[JsonObject, ...]:
+    return tuple({"node": node.name, "error": {"code": node.code, "message": node.because}}
+                 for node in view.unseen if node.rule != "suspended")  # fmt: skip

@@ -1,0 +1,95 @@
+"""Asks many nodes the same thing at once, and keeps who could not answer apart from who did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from agent_node.strict import JsonObject, JsonValue
+from arc.errors import ArcError, NotFound
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+    from arc.links import Link
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Answers(Generic[Value]):
+    """What each node said, by name, and the error of each that said nothing that can be read."""
+
+    said: Mapping[str, Value]
+    failed: Mapping[str, ArcError]
+
+    @property
+    def partial(self) -> tuple[JsonObject, ...]:
+        """The failures as they stand in an envelope."""
+        return tuple(partial(name, error) for name, error in sorted(self.failed.items()))
+
+
+def partial(node: str, error: ArcError) -> JsonObject:
+    """One node that could not be read, as it stands in an envelope."""
+    said: JsonObject = {"code": error.code, "message": str(error)}
+    if error.hint:
+        said["hint"] = error.hint
+    return {"node": node, "error": said}
+
+
+async def ask_all(
+    hub: Hub,
+    do: str,
+    fields: JsonObject,
+    read: Callable[[str, JsonObject], Value],
+    *,
+    names: Iterable[str] | None = None,
+) -> Answers[Value]:
+    """Ask these nodes, or all with the inbox; each within the link's own limit."""
+    wanted = sorted(hub.links if names is None else names)
+    found = await asyncio.gather(*(_ask(hub.links[name], do, fields, read) for name in wanted))
+    pairs = dict(zip(wanted, found, strict=True))
+    said = {name: one for name, one in pairs.items() if not isinstance(one, ArcError)}
+    failed = {name: one for name, one in pairs.items() if isinstance(one, ArcError)}
+    return Answers(said, failed)
+
+
+async def _ask(
+    link: Link, do: str, fields: JsonObject, read: Callable[[str, JsonObject], Value]
+) -> Value | ArcError:
+    try:
+        return read(link.name, await link.ask(do, dict(fields)))
+    except ArcError as error:
+        return error
+
+
+def link_of(hub: Hub, name: str) -> Link:
+    """The link to this node, or `NotFound` with what may be meant."""
+    link = hub.links.get(name)
+    if link is not None:
+        return link
+    if name in hub.journal.words.suspended():
+        raise NotFound(f"{name} is suspended, so it is not asked", hint=f"arc nodes resume {name}")
+    raise NotFound(f"the fleet has no node {name!r}", hint=f"there are: {_names(hub)}")
+
+
+def check_node(hub: Hub, name: str) -> None:
+    """Return only when fleet.yaml has this node, suspended or not."""
+    if hub.settings.node(name) is None:
+        raise NotFound(f"the fleet has no node {name!r}", hint=f"there are: {_names(hub)}")
+
+
+def _names(hub: Hub) -> str:
+    return ", ".join(sorted(node.name for node in hub.settings.nodes)) or "none yet"
+
+
+async def incarnation_of(link: Link) -> JsonObject:
+    """The field by which a change is meant for the node as it is now, and for no later one."""
+    met = await link.meet()
+    return {"incarnation": met.incarnation}
+
+
+def words_of(values: Iterable[str]) -> list[JsonValue]:
+    """Texts as a JSON list."""
+    return list(values)

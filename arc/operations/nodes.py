@@ -1,0 +1,100 @@
+"""Lists the nodes, shows one whole, and reads what a task's program wrote there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.view import NodeSeen
+from arc.looking import look
+
+from . import Told
+from .everybody import check_node, link_of
+from .finding import find_task
+from .status import status
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+PIECE_MAX = 1024 * 1024
+
+
+async def nodes_list(hub: Hub, args: JsonObject) -> Told:
+    """Every node of fleet.yaml: how it is reached, whose work it does, and how it is."""
+    told = await status(hub, {})
+    found = told.data["nodes"]
+    assert isinstance(found, list), "status tells of every node"
+    nodes = [{**one, **_entry(hub, str(one["node"]))} for one in found if isinstance(one, dict)]
+    return Told({"nodes": nodes}, told.exit, told.partial)
+
+
+def _entry(hub: Hub, name: str) -> JsonObject:
+    entry = hub.settings.node(name)
+    if entry is None:
+        return {}
+    where = "local" if entry.local else f"{entry.user or ''}@{entry.host}:{entry.port}".lstrip("@")
+    return {"where": where, "never": list[JsonValue](entry.never)}
+
+
+async def nodes_show(hub: Hub, args: JsonObject) -> Told:
+    """One node whole: its report, its agents, what was last known of it, its alerts."""
+    name = Fields(args).node("node")
+    check_node(hub, name)
+    seen = await look(hub)
+    node = seen.view.node(name)
+    told = await nodes_list(hub, {})
+    listed = told.data["nodes"]
+    assert isinstance(listed, list), "every node is listed"
+    line = next(one for one in listed if isinstance(one, dict) and one["node"] == name)
+    met = hub.journal.nodes.met().get(name)
+    data: JsonObject = {
+        **line,
+        "last_met": None if met is None else {"at": iso(met.at), "version": met.version,
+                                              "incarnation": met.incarnation,
+                                              "clock_off_s": met.clock_off_s},
+        "alerts": [{"rule": one.rule, "because": one.because}
+                   for one in hub.journal.nodes.standing() if one.node == name],
+        **(_report(node) if isinstance(node, NodeSeen) else {}),
+    }  # fmt: skip
+    partial = tuple(one for one in told.partial if one["node"] == name)
+    return Told(data, exit=3 if partial else 0, partial=partial)
+
+
+def _report(node: NodeSeen) -> JsonObject:
+    report = node.report
+    return {
+        "incarnation": report.incarnation, "generation": report.generation,
+        "written_at": report.written_at, "took_s": round(node.took_s, 4),
+        "agents": [
+            {"name": agent.name, "state": agent.state, "slots": agent.slots,
+             "running": agent.running, "skills": list[JsonValue](agent.skills),
+             "paused": agent.paused, "last_heartbeat": agent.last_heartbeat}
+            for agent in report.agents
+        ],
+        "skills": list[JsonValue](report.skills),
+        "capabilities": list[JsonValue](report.capabilities),
+        "disk_free_bytes": report.disk_free_bytes, "disk_total_bytes": report.disk_total_bytes,
+        "needs_you": list[JsonValue](report.needs_you), "last_task": report.last_task,
+        "movable": report.movable_count,
+    }  # fmt: skip
+
+
+async def nodes_logs(hub: Hub, args: JsonObject) -> Told:
+    """A piece of what a task's program wrote: of its last attempt on this node, or of one named."""
+    asked = Fields(args)
+    name, uid = asked.node("node"), asked.text("task", 64)
+    found = await find_task(hub, uid)
+    fields: JsonObject = {"uid": found.uid, "stream": asked.text_or("stream", "stdout", 10),
+                          "offset": asked.after("offset"), "limit": PIECE_MAX}  # fmt: skip
+    attempt = asked.maybe_whole("attempt", 1, 10**9)
+    if attempt is not None:
+        fields["attempt"] = attempt
+    said = Fields(await link_of(hub, name).ask("log", fields))
+    text = said.values.get("text")
+    return Told({
+        "uid": found.uid, "node": name, "attempt": said.whole("attempt", 1, 10**9),
+        "text": text if isinstance(text, str) else "", "next": said.whole("next", 0, 2**62),
+        "size": said.whole("size", 0, 2**62), "ended": found.task.state not in {"RUNNING"},
+    })  # fmt: skip

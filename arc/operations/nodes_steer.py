@@ -1,0 +1,109 @@
+"""Carries a person's word to one node: pause, resume, drain; and the hub's own: suspend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import parse_iso
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.errors import NeedsWord, WrongUse
+from arc.looking import look
+from arc.schedule import Schedule
+
+from . import Told
+from .everybody import check_node, incarnation_of, link_of
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+SECONDS_MAX = 30 * 86_400.0
+REBALANCE = "fleet-rebalance"
+
+
+async def nodes_pause(hub: Hub, args: JsonObject) -> Told:
+    """The node takes nothing new and keeps its queue; what runs goes on."""
+    return await _tell(hub, "pause", args)
+
+
+async def nodes_resume(hub: Hub, args: JsonObject) -> Told:
+    """The node takes work again; one that was suspended is asked again."""
+    asked = Fields(args)
+    name = asked.node("node")
+    check_node(hub, name)
+    if name not in hub.journal.words.suspended():
+        return await _tell(hub, "resume", args)
+    if not asked.flag("dry_run"):
+        hub.journal.words.unsuspend(name)
+        hub.journal.runs.log("node_unsuspended", node=name, fields={"by": _by(asked)})
+        await hub.follow_words()
+    return Told({"node": name, "state": "asked again", "was": "suspended",
+                 "dry_run": asked.flag("dry_run")})  # fmt: skip
+
+
+async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
+    """Its waiting tasks go to others, at once; what runs may finish.
+
+    The last node that takes work is drained only with `yes`.
+    """
+    asked = Fields(args)
+    name = asked.node("node")
+    check_node(hub, name)
+    await _check_not_the_last(hub, name, yes=asked.flag("yes"))
+    told = await _tell(hub, "drain", args)
+    if not asked.flag("dry_run"):
+        schedule = hub.schedule or Schedule(hub)
+        report = await schedule.run_now(REBALANCE, f"{name} drains")
+        told.data["summary"] = report.summary
+    return told
+
+
+async def _check_not_the_last(hub: Hub, name: str, *, yes: bool) -> None:
+    seen = await look(hub)
+    others = [node.name for node in seen.view.seen
+              if node.name != name and node.report.state == "active"]  # fmt: skip
+    if not others and not yes:
+        raise NeedsWord(f"no other node takes work now; if {name} drains, everything waits",
+                        hint="--yes drains it all the same")  # fmt: skip
+
+
+async def nodes_suspend(hub: Hub, args: JsonObject) -> Told:
+    """From now on the node is not even asked: no questions, no moves, no alarms. It works on."""
+    asked = Fields(args)
+    name = asked.node("node")
+    check_node(hub, name)
+    until = parse_iso(asked.text("until", 40)) if asked.has("until") else None
+    if until is not None and until <= hub.clock.now():
+        raise WrongUse(f"--until {asked.text('until', 40)} lies in the past")
+    if not asked.flag("dry_run"):
+        hub.journal.words.suspend(name, reason=asked.text_or("reason", "", 1000), by=_by(asked),
+                                  until=until)  # fmt: skip
+        hub.journal.runs.log("node_suspended", node=name, fields={"by": _by(asked)})
+        await hub.follow_words()
+    return Told({"node": name, "state": "suspended", "reason": asked.text_or("reason", "", 1000),
+                 "dry_run": asked.flag("dry_run")})  # fmt: skip
+
+
+async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
+    asked = Fields(args)
+    name = asked.node("node")
+    check_node(hub, name)
+    link = link_of(hub, name)
+    fields: JsonObject = {"reason": asked.text_or("reason", "", 1000), "by": _by(asked),
+                          "dry_run": asked.flag("dry_run"), **await incarnation_of(link)}  # fmt: skip
+    if asked.has("agent"):
+        fields["agent"] = asked.node("agent")
+    deadline = asked.seconds("deadline_s", SECONDS_MAX)
+    if do == "drain":
+        fields["then"] = asked.word("then", "wait", "requeue") if asked.has("then") else "wait"
+        if deadline is not None:
+            fields["deadline_s"] = deadline
+    said = Fields(await link.ask(do, fields))
+    if not asked.flag("dry_run"):
+        hub.journal.runs.log(f"node_{do}", node=name, fields={"by": _by(asked)})
+    return Told({"node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
+                 "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run")})  # fmt: skip
+
+
+def _by(asked: Fields) -> str:
+    return asked.text_or("by", "human:unknown")

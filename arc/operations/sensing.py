@@ -1,0 +1,80 @@
+"""Tells of each sensor when it ran last, how that went, and when it runs next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso
+from agent_node.strict import JsonObject, JsonValue
+from arc.journal_runs import Run
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+LATE = 2.5  # intervals without a run after which a sensor counts as late
+
+
+def sensor_lines(hub: Hub) -> list[JsonValue]:
+    """One entry for each sensor, the broken ones of other packages last."""
+    lines: list[JsonValue] = [_line(hub, sensor.name, sensor.every_s) for sensor in hub.sensors]
+    lines += [{"sensor": "?", "state": "broken", "summary": str(error), "code": error.code,
+               "hint": error.hint} for error in hub.broken]  # fmt: skip
+    return lines
+
+
+def _line(hub: Hub, name: str, every_s: float) -> JsonObject:
+    entry = hub.settings.sensors.get(name)
+    enabled = entry is None or entry.enabled
+    last = next(iter(hub.journal.runs.last(name)), None)
+    ago = (hub.clock.now() - last.at).total_seconds() if last else None
+    schedule = hub.schedule
+    upcoming = schedule.next_run(name) if schedule else None
+    under_way = schedule.under_way_s(name) if schedule else None
+    return {
+        "sensor": name, "every_s": every_s, "enabled": enabled,
+        "state": _state(last, ago, every_s, enabled=enabled, runs=schedule is not None),
+        "last": None if last is None else run_of(last), "ago_s": ago,
+        "next": iso(upcoming) if upcoming else None, "under_way_s": under_way,
+        "summary": last.report.summary if last else "has not run yet",
+    }  # fmt: skip
+
+
+def _state(last: Run | None, ago: float | None, every_s: float, *, enabled: bool, runs: bool) -> str:
+    if not enabled:
+        return "disabled"
+    if last is None or ago is None:
+        return "new"
+    if last.report.outcome in {"failed", "could_not_look"}:
+        return last.report.outcome
+    return "late" if runs and ago > LATE * every_s else "on time" if runs else "no hub"
+
+
+def run_of(run: Run) -> JsonObject:
+    """One run in numbers, without its reasons."""
+    report = run.report
+    return {
+        "run": run.id, "at": iso(run.at), "because": run.because, "outcome": report.outcome,
+        "summary": report.summary, "looked": report.looked, "unseen": report.unseen,
+        "decided": report.decided, "acted": report.acted, "requests": report.requests,
+        "took_s": round(report.took_s, 3), "skipped": report.skipped, "code": report.code,
+    }  # fmt: skip
+
+
+def run_whole(run: Run) -> JsonObject:
+    """One run with every move and every reason that was kept of it."""
+    return {
+        **run_of(run),
+        "details": run.report.details,
+        "decisions": [
+            {"node": one.node, "rule": one.rule, "count": one.count, "because": one.because,
+             "uid": one.uid}
+            for one in run.report.decisions
+        ],
+        "moves": [
+            {"xfer": one.xfer, "uid": one.uid, "priority": one.priority, "from": one.busy,
+             "to": one.idle, "outcome": one.outcome, "why": one.why, "rule": one.rule,
+             "because": one.because}
+            for one in run.report.moves
+        ],
+        "cut": run.cut,
+    }  # fmt: skip

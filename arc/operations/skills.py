@@ -1,0 +1,42 @@
+"""Tells what a sensor did last and in its last ten runs, as `arc skills run … -- status` shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.schedule import Schedule
+
+from . import Told
+from .sensing import run_whole, sensor_lines
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+TEN = 10
+
+
+async def skills_status(hub: Hub, args: JsonObject) -> Told:
+    """The last run whole, what it cost, when the next is due, and the totals of the last ten.
+
+    Without a run yet, `last` is null.
+    """
+    name = Fields(args).text("sensor", 64)
+    (hub.schedule or Schedule(hub)).sensor(name)
+    line = next(one for one in sensor_lines(hub) if isinstance(one, dict) and one["sensor"] == name)
+    runs = hub.journal.runs.last(name, TEN)
+    last = hub.journal.runs.run(runs[0].id) if runs else None
+    outcomes = Counter(run.report.outcome for run in runs)
+    data: JsonObject = {
+        "sensor": name, "line": line, "last": run_whole(last) if last else None,
+        "totals": {
+            "runs": len(runs), "outcomes": dict(outcomes),
+            "moved": sum(run.report.acted for run in runs),
+            "planned": sum(run.report.decided for run in runs),
+            "requests": sum(run.report.requests for run in runs),
+            "took_s": round(sum(run.report.took_s for run in runs), 3),
+        },
+    }  # fmt: skip
+    return Told(data)

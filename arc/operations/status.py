@@ -1,0 +1,139 @@
+"""Tells how the fleet is: what needs a person first, then every node, the queue and the sensors."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso, parse_iso
+from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.view import NodeSeen, NodeUnseen
+from arc.looking import Look, look
+
+from . import Told
+from .sensing import sensor_lines
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+MOVES_SHOWN = 5
+# Rules under which a node is unseen because somebody has to decide something.
+_FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
+_TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH-LOGIN"}
+
+
+async def status(hub: Hub, args: JsonObject) -> Told:
+    """One fresh look at every node; nothing is changed by it."""
+    seen = await look(hub)
+    nodes: list[JsonValue] = [_seen(hub, one) for one in seen.view.seen]
+    nodes += [_unseen(one) for one in seen.view.unseen]
+    nodes.sort(key=lambda one: str(one["node"]) if isinstance(one, dict) else "")
+    paused = hub.journal.words.fleet_paused()
+    word: JsonValue = None
+    if paused is not None:
+        word = {"by": paused.by, "reason": paused.reason, "at": iso(paused.at)}
+    silent = [one for one in seen.view.unseen if one.rule != "suspended"]
+    data: JsonObject = {
+        "fleet": hub.settings.fleet, "policy": hub.settings.policy,
+        "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
+                "term": hub.lease.term, "paused": word},
+        "needs_you": needs_you(seen),
+        "nodes": nodes,
+        "inbox": _inbox(seen.inbox),
+        "stranded": stranded_of(hub),
+        "sensors": sensor_lines(hub),
+        **_moves(hub),
+    }  # fmt: skip
+    unread = tuple(_partial(one) for one in silent)
+    return Told(data, exit=3 if unread else 0, partial=unread)
+
+
+def needs_you(seen: Look) -> list[JsonValue]:
+    """Everything that waits for a person, the worst first: where, what, and what to type."""
+    said: list[JsonValue] = []
+    for node in seen.view.unseen:
+        if node.rule in _FOR_A_PERSON:
+            said.append({"node": node.name, "text": node.because,
+                         "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")})  # fmt: skip
+    for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
+        said += [{"node": one.name, "text": text, "try": f"arc nodes show {one.name}"}
+                 for text in one.report.needs_you]  # fmt: skip
+    for alert in seen.hub.journal.nodes.standing():
+        said.append({"node": alert.node, "text": alert.because, "try": f"arc why --node {alert.node}"})
+    for doubt in seen.settled:
+        if doubt.outcome == "needs_person":
+            said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
+                         "try": "arc doubts list"})  # fmt: skip
+    return said
+
+
+def _seen(hub: Hub, node: NodeSeen) -> JsonObject:
+    report = node.report
+    since = parse_iso(report.idle_since) if report.idle_since else None
+    idle_s = (parse_iso(report.written_at) - since).total_seconds() + node.age_s if since else None
+    return {
+        "node": node.name, "seen": True, "state": state_of(node), "pending": report.pending_count,
+        "running": report.running_count, "free_slots": report.free_slots, "slots": report.slots,
+        "idle": report.idle, "idle_since": report.idle_since,
+        "idle_s": None if idle_s is None else round(idle_s, 1),
+        "oldest_ready_s": report.oldest_ready_s, "counts": dict(report.counts),
+        "doubts": len(report.doubts), "age_s": round(node.age_s, 1),
+        "owns": list(node.role.owns), "also": list(node.role.also),
+        "reason": report.reason, "version": report.version, "dispatcher": report.dispatcher,
+        "clock_off_s": node.clock_off_s, "disk_free_bytes": report.disk_free_bytes,
+    }  # fmt: skip
+
+
+def state_of(node: NodeSeen) -> str:
+    """One word for a node that answered: what it was told, else what it does."""
+    report = node.report
+    if report.state != "active":
+        return report.state
+    if report.dispatcher != "running":
+        return "stopped"
+    return "idle" if report.idle else "working"
+
+
+def _unseen(node: NodeUnseen) -> JsonObject:
+    state = "suspended" if node.rule == "suspended" else "unseen"
+    return {"node": node.name, "seen": False, "state": state, "rule": node.rule,
+            "reason": node.because, "code": node.code, "owns": list(node.role.owns),
+            "also": list(node.role.also)}  # fmt: skip
+
+
+def _inbox(inbox: NodeSeen | NodeUnseen) -> JsonObject:
+    if isinstance(inbox, NodeUnseen):
+        return {"seen": False, "reason": inbox.because, "code": inbox.code}
+    report = inbox.report
+    return {"seen": True, "pending": report.pending_count, "counts": dict(report.counts),
+            "oldest_ready_s": report.oldest_ready_s}  # fmt: skip
+
+
+def stranded_of(hub: Hub) -> JsonObject:
+    """Today's stranded seconds, by cause and by node."""
+    by_cause: dict[str, float] = {}
+    by_node: dict[str, float] = {}
+    for (node, cause), seconds in hub.journal.nodes.stranded(days=0).items():
+        by_cause[cause] = by_cause.get(cause, 0.0) + seconds
+        by_node[node] = by_node.get(node, 0.0) + seconds
+    return {"today_s": round(sum(by_cause.values()), 1),
+            "by_cause": {cause: round(one, 1) for cause, one in sorted(by_cause.items())},
+            "by_node": {node: round(one, 1) for node, one in sorted(by_node.items())}}  # fmt: skip
+
+
+def _moves(hub: Hub) -> JsonObject:
+    since = hub.clock.now() - timedelta(days=1)
+    lines = hub.journal.runs.moves(since=since, limit=1000)
+    done = [line for line in lines if line.move.outcome == "moved"]
+    return {
+        "moved_24h": len(done),
+        "moves": [
+            {"at": iso(line.at), "uid": line.move.uid, "from": line.move.busy,
+             "to": line.move.idle, "why": line.move.why, "because": line.move.because}
+            for line in done[:MOVES_SHOWN]
+        ],
+    }  # fmt: skip
+
+
+def _partial(node: NodeUnseen) -> JsonObject:
+    return {"node": node.name, "error": {"code": node.code, "message": node.because}}

@@ -1,0 +1,128 @@
+"""Lists, counts and shows tasks wherever in the fleet they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso
+from agent_node.fields import one_of
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import State, Task, to_wire
+from arc.asking import read_listed, read_report, read_shown
+
+from . import Told
+from .everybody import Answers, ask_all, check_node
+from .finding import find_task
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+OPEN = [str(state) for state in State
+        if state not in {State.COMPLETED, State.CANCELLED, State.MOVED}]  # fmt: skip
+PAGE = 1000
+LIST_MAX = 10_000
+REASONS = 1
+
+
+async def tasks_list(hub: Hub, args: JsonObject) -> Told:
+    """The tasks of the fleet that fit, in the order they came at each node; ended ones if asked."""
+    asked = Fields(args)
+    states = _states(asked)
+    node = asked.maybe_node("node")
+    if node is not None and node != "inbox":
+        check_node(hub, node)
+    names = [node] if node else None
+    limit = asked.whole("limit", 1, LIST_MAX) if asked.has("limit") else 200
+    page: JsonObject = {"states": list[JsonValue](states), "limit": min(limit, PAGE)}
+    answers = await ask_all(hub, "list", page, lambda at, said: read_listed(at, said).tasks,
+                            names=names)  # fmt: skip
+    rows = [_row(hub, at, task) for at, tasks in sorted(answers.said.items())
+            for task in tasks if _fits(asked, task)]  # fmt: skip
+    data: JsonObject = {"tasks": list[JsonValue](rows[:limit]), "more": len(rows) > limit}
+    return _told(data, answers)
+
+
+def _states(asked: Fields) -> list[str]:
+    states = [state.upper() for state in asked.words("states")]
+    for state in states:
+        one_of(*State)(state, "state")
+    return states or OPEN
+
+
+def _fits(asked: Fields, task: Task) -> bool:
+    skill, domain = asked.maybe_text("skill", 64), asked.maybe_text("domain", 64)
+    lowest = asked.maybe_whole("priority", 1, 10)
+    parent, source = asked.maybe_text("parent", 26), asked.maybe_text("source")
+    return (
+        (skill is None or skill in task.skills)
+        and (domain is None or task.domain == domain)
+        and (lowest is None or task.priority == lowest)
+        and (parent is None or task.parent == parent)
+        and (source is None or task.source == source)
+    )
+
+
+def _row(hub: Hub, node: str, task: Task) -> JsonObject:
+    """One line of the list; the reason is the one that the last cycle wrote down."""
+    said = hub.journal.runs.decisions_about(task.uid, REASONS) if task.state == "READY" else ()
+    return {
+        "uid": task.uid, "subject": task.subject, "priority": task.priority, "node": node,
+        "state": str(task.state), "skills": list[JsonValue](task.skills), "domain": task.domain,
+        "source": task.source, "hops": task.hops, "failures": task.failures,
+        "ready_at": task.ready_at, "pinned": task.pinned,
+        "rule": said[0][1].rule if said else "", "because": said[0][1].because if said else "",
+    }  # fmt: skip
+
+
+def _told(data: JsonObject, answers: Answers[tuple[Task, ...]]) -> Told:
+    return Told(data, exit=3 if answers.failed else 0, partial=answers.partial)
+
+
+async def tasks_count(hub: Hub, args: JsonObject) -> Told:
+    """How many tasks there are in these states; without any, how many wait or run."""
+    asked = Fields(args)
+    wanted = [state.upper() for state in asked.words("states")]
+    for state in wanted:
+        one_of(*State)(state, "state")
+    answers = await ask_all(hub, "status", {}, lambda at, said: read_report(at, None, said))
+    total = sum(
+        count
+        for report in answers.said.values()
+        for state, count in report.counts.items()
+        if state in (wanted or ("PENDING", "READY", "CLAIMED", "RUNNING", "VALIDATING",
+                                "RETRYING", "ESCROW"))
+    )  # fmt: skip
+    return Told({"count": total}, exit=3 if answers.failed else 0, partial=answers.partial)
+
+
+async def tasks_show(hub: Hub, args: JsonObject) -> Told:
+    """One task whole: where it is, what happened to it on every node, and the hub's part in it."""
+    found = await find_task(hub, Fields(args).text("task", 64))
+    answers = await ask_all(hub, "show", {"uid": found.uid},
+                            lambda at, said: read_shown(at, found.uid, said),
+                            names=found.copies)  # fmt: skip
+    shown = answers.said.get(found.node)
+    if shown is None:
+        raise answers.failed[found.node]
+    data: JsonObject = {
+        "uid": found.uid, "node": found.node, "copies": dict(found.copies),
+        "task": to_wire(shown.task),
+        "attempts": [{**one, "on": at} for at, some in sorted(answers.said.items())
+                     for one in some.attempts],
+        "moves": [{**one, "on": at} for at, some in sorted(answers.said.items())
+                  for one in some.moves],
+        "events": sorted(({**one, "on": at} for at, some in answers.said.items()
+                          for one in some.events), key=lambda one: str(one.get("at"))),
+        "hub_moves": [
+            {"at": iso(line.at), "run": line.run, "from": line.move.busy, "to": line.move.idle,
+             "outcome": line.move.outcome, "why": line.move.why, "because": line.move.because}
+            for line in hub.journal.runs.moves(uid=found.uid)
+        ],
+        "kept": [
+            {"run": run, "node": one.node, "rule": one.rule, "because": one.because}
+            for run, one in hub.journal.runs.decisions_about(found.uid, 10)
+        ],
+    }  # fmt: skip
+    failed = {**found.answers.failed, **answers.failed} if found.elsewhere else answers.failed
+    return Told(data, exit=3 if failed else 0, partial=Answers({}, failed).partial)

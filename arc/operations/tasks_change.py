@@ -1,0 +1,131 @@
+"""Adds tasks, and carries a person's word about them to the nodes that have them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from agent_node.errors import BadInput
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import task_from
+from arc.asking import read_added, read_changed
+from arc.errors import ArcError, WrongUse
+
+from . import Told
+from .everybody import incarnation_of, link_of, partial
+from .finding import Found, find_task
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+BATCH_MAX = 1000
+TASKS_MAX = 100_000
+REFUSED = 1
+
+
+async def tasks_add(hub: Hub, args: JsonObject) -> Told:
+    """New tasks for the hub's own queue, or straight for one node; in parts of a thousand.
+
+    Every task is checked before the first one leaves. A repeat is safe where a task brings a uid
+    or a key.
+    """
+    asked = Fields(args)
+    node = asked.maybe_node("to") or "inbox"
+    tasks = [_checked(hub, entry, place) for place, entry in
+             enumerate(asked.entries("tasks", TASKS_MAX))]  # fmt: skip
+    link = link_of(hub, node)
+    results: list[JsonValue] = []
+    for start in range(0, len(tasks), BATCH_MAX):
+        fields: JsonObject = {
+            "tasks": list[JsonValue](tasks[start : start + BATCH_MAX]), "by": _by(args),
+            "whole": True, "dry_run": asked.flag("dry_run"), **await incarnation_of(link),
+        }  # fmt: skip
+        said = read_added(node, await link.ask("add", fields))
+        results += [
+            {"uid": one.uid, "outcome": one.outcome, "node": node,
+             "rule": one.because.rule if one.because else "",
+             "because": one.because.text if one.because else ""}
+            for one in said
+        ]  # fmt: skip
+    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in results)
+    return Told({"node": node, "results": results, "dry_run": asked.flag("dry_run")},
+                exit=REFUSED if refused else 0)  # fmt: skip
+
+
+def _checked(hub: Hub, entry: JsonValue, place: int) -> JsonObject:
+    """The task as it will be sent: with a uid of its own, so that a lost answer may be repeated."""
+    if not isinstance(entry, dict):
+        raise BadInput("each task is an object", f"tasks[{place}]")
+    task = {"uid": hub.mint(), **entry}
+    try:
+        task_from(task)
+    except BadInput as error:
+        raise BadInput(str(error), f"tasks[{place}]") from error
+    return task
+
+
+def _by(args: JsonObject) -> str:
+    return Fields(args).text_or("by", "human:unknown")
+
+
+async def tasks_set(hub: Hub, args: JsonObject) -> Told:
+    """Change fields of waiting tasks."""
+    fields = Fields(args).mapping("fields")
+    return await _tell_each(hub, "set", args, {"fields": fields})
+
+
+async def tasks_cancel(hub: Hub, args: JsonObject) -> Told:
+    """End waiting tasks, and stop running ones."""
+    return await _tell_each(hub, "cancel", args, {})
+
+
+async def tasks_retry(hub: Hub, args: JsonObject) -> Told:
+    """Let ended tasks run again."""
+    return await _tell_each(hub, "retry", args, {})
+
+
+async def tasks_resolve(hub: Hub, args: JsonObject) -> Told:
+    """Say what became of parked or dead tasks: done, failed or cancelled."""
+    word = Fields(args).word("as", "done", "failed", "cancelled")
+    return await _tell_each(hub, "resolve", args, {"as": word})
+
+
+async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> Told:
+    """All tasks are found before anything is done to one of them; one request a node."""
+    asked = Fields(args)
+    parts = asked.words("tasks")
+    if not parts:
+        raise WrongUse(f"{do}: names no task")
+    found = await asyncio.gather(*(find_task(hub, part) for part in parts))
+    by_node: dict[str, dict[str, Found]] = defaultdict(dict)
+    for one in found:
+        by_node[one.node][one.uid] = one
+    results: list[JsonValue] = []
+    unread: list[JsonObject] = []
+    for node, tasks in sorted(by_node.items()):
+        fields: JsonObject = {
+            "uids": list[JsonValue](tasks), "reason": asked.text_or("reason", "", 1000),
+            "by": _by(args), "dry_run": asked.flag("dry_run"), **more,
+        }  # fmt: skip
+        try:
+            link = link_of(hub, node)
+            said = await link.ask(do, {**fields, **await incarnation_of(link)})
+            results += _results(node, do, said, tasks)
+        except ArcError as error:
+            unread.append(partial(node, error))
+    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in results)
+    exit_code = 3 if unread else REFUSED if refused else 0
+    return Told({"results": results, "dry_run": asked.flag("dry_run")}, exit_code, tuple(unread))
+
+
+def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> list[JsonValue]:
+    return [
+        {"uid": one.uid, "node": node, "outcome": one.outcome,
+         "subject": tasks[one.uid].task.subject if one.uid in tasks else "",
+         "state": str(one.task.state) if one.task else str(tasks[one.uid].task.state),
+         "rule": one.because.rule if one.because else "",
+         "because": one.because.text if one.because else ""}
+        for one in read_changed(node, do, said)
+    ]  # fmt: skip

@@ -1,0 +1,78 @@
+"""Moves waiting tasks to a node by hand, through the same transfer as every other move."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.asking import queued, read_shown
+from arc.decisions.explain import Steal
+from arc.errors import NeedsWord, WrongUse
+from arc.sensor import Moved
+from arc.transfer import carry_out
+
+from . import Told
+from .everybody import link_of
+from .finding import Found, find_task
+from .plan import steps
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+BY_HAND = "moved by hand"
+
+
+async def tasks_move(hub: Hub, args: JsonObject) -> Told:
+    """Each task leaves the node that has it for this one, or stays and says why.
+
+    A person's word passes over priorities, thresholds and caps, never over what a node refuses.
+    A pinned task needs `yes`.
+    """
+    asked = Fields(args)
+    to = asked.node("to")
+    link_of(hub, to)
+    parts = asked.words("tasks")
+    if not parts:
+        raise WrongUse("move: names no task")
+    async with hub.moving:
+        found = await asyncio.gather(*(find_task(hub, part) for part in parts))
+        steals = [await _steal(hub, one, to, asked) for one in found]
+        if asked.flag("dry_run"):
+            return Told({"planned": steps(steals), "results": [], "dry_run": True})
+        outcomes = await carry_out(steals, hub.links)
+    hub.journal.runs.add_moves(tuple(
+        Moved(xfer=one.steal.xfer, uid=one.steal.task.uid, busy=one.steal.busy,
+              idle=one.steal.idle, outcome=one.outcome, why="moved",
+              priority=one.steal.task.priority, rule=one.rule,
+              because=one.because or f"{BY_HAND} by {asked.text_or('by', 'human:unknown')}: "
+              f"{asked.text_or('reason', 'no reason given', 1000)}")
+        for one in outcomes
+    ))  # fmt: skip
+    results: JsonObject = {
+        "planned": steps(steals),
+        "results": [
+            {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
+             "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule,
+             "because": one.because}
+            for one in outcomes
+        ],
+        "dry_run": False,
+    }  # fmt: skip
+    became = {one.outcome for one in outcomes}
+    return Told(results, exit=3 if "in_doubt" in became else 1 if "kept" in became else 0)
+
+
+async def _steal(hub: Hub, found: Found, to: str, asked: Fields) -> Steal:
+    task = found.task
+    if found.node == to:
+        raise WrongUse(f"{found.uid} is on {to} already")
+    if task.state != "READY":
+        raise WrongUse(f"{found.uid} is {task.state} on {found.node}; only waiting tasks move",
+                       hint=f"arc why {found.uid}")  # fmt: skip
+    if task.pinned and not asked.flag("yes"):
+        raise NeedsWord(f"{found.uid} is pinned to {found.node}; to move it all the same: --yes")
+    link = link_of(hub, found.node)
+    shown = read_shown(found.node, found.uid, await link.ask("show", {"uid": found.uid}))
+    return Steal(hub.mint(), queued(shown.task), found.node, to, BY_HAND, why="moved")

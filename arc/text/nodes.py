@@ -1,0 +1,107 @@
+"""Renders nodes: all of them, one whole, and what became of a word said to one."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted, size
+
+from .columns import age, inside, number, objects, rows, said, shorts, stated
+from .look import Look
+
+
+def render_nodes(data: JsonObject, look: Look) -> str:
+    """A line a node: how it is reached, how it is, and whose work it does."""
+    nodes = objects(data, "nodes")
+    if not nodes:
+        return "no nodes yet; name them under nodes: in fleet.yaml"
+    lines = [
+        (said(one.get("node")), said(one.get("state")), said(one.get("where")),
+         said(one.get("pending"), "?"), said(one.get("running"), "?"), age(one.get("age_s")),
+         said(one.get("version")), said(one.get("owns")), said(one.get("also")),
+         said(one.get("never")), said(one.get("reason"), ""))
+        for one in nodes
+    ]  # fmt: skip
+    head = ("NODE", "STATE", "WHERE", "WAITING", "RUNNING", "SEEN", "VERSION", "OWNS", "ALSO",
+            "NEVER", "REASON")  # fmt: skip
+    return rows(head, lines, look)
+
+
+def render_node(data: JsonObject, look: Look) -> str:
+    """Everything that is known of one node, and how old that is."""
+    lines = [f"{said(data.get('node'))}  {stated(data.get('state'), look)}  "
+             f"{said(data.get('where'))}"]  # fmt: skip
+    if not data.get("seen"):
+        lines.append(f"  not seen: {said(data.get('rule'))}: {said(data.get('reason'))}")
+        met = inside(data, "last_met")
+        lines.append(f"  last met       {said(met.get('at'), 'never')}")
+    for name in ("owns", "also", "never", "reason"):
+        if data.get(name):
+            lines.append(f"  {name:<14} {said(data.get(name))}")
+    if data.get("seen"):
+        lines += _seen(data)
+    lines += [f"  agent {said(one.get('name'))}: {said(one.get('state'))}, "
+              f"{said(one.get('running'))} of {said(one.get('slots'))} slots, skills "
+              f"{said(one.get('skills'))}" + (", paused" if one.get("paused") else "")
+              for one in objects(data, "agents")]  # fmt: skip
+    lines += [f"  alert {said(one.get('rule'))}: {said(one.get('because'))}"
+              for one in objects(data, "alerts")]  # fmt: skip
+    needs = data.get("needs_you")
+    lines += [f"  needs you: {said(one)}" for one in needs] if isinstance(needs, list) else []
+    return "\n".join(lines)
+
+
+def _seen(data: JsonObject) -> list[str]:
+    counts = ", ".join(f"{said(count)} {state}" for state, count in inside(data, "counts").items())
+    disk = f"{size(int(number(data.get('disk_free_bytes'))))} free"
+    if data.get("disk_total_bytes"):
+        disk += f" of {size(int(number(data.get('disk_total_bytes'))))}"
+    return [
+        f"  seen           {age(data.get('age_s'))}, answered in {number(data.get('took_s')):.3f} s",
+        f"  tasks          {counts or 'none'}",
+        f"  slots          {said(data.get('free_slots'))} free of {said(data.get('slots'))}",
+        f"  dispatcher     {said(data.get('dispatcher'))}",
+        f"  clock          {number(data.get('clock_off_s')):+.1f} s against the hub",
+        f"  disk           {disk}",
+        f"  version        {said(data.get('version'))}, incarnation {said(data.get('incarnation'))}",
+    ]
+
+
+def render_steered(data: JsonObject, look: Look) -> str:
+    """What state a node is in after a word."""
+    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    who = said(data.get("node"))
+    if data.get("agent"):
+        who += f", agent {said(data.get('agent'))}"
+    because = f": {said(data.get('reason'))}" if data.get("reason") else ""
+    more = f"\n{said(data.get('summary'))}" if data.get("summary") else ""
+    return f"{who} is {said(data.get('state'))}{because}{mark}{more}"
+
+
+def render_fenced(data: JsonObject, look: Look) -> str:
+    """What was owned again where, and what was not."""
+    if data.get("refused"):
+        return f"nothing was done: {said(data.get('refused'))}"
+    tasks = objects(data, "tasks")
+    would = "would be" if data.get("dry_run") else "is"
+    short = shorts(tasks)
+    head = (f"{said(data.get('node'))} {would} fenced (incarnation "
+            f"{said(data.get('incarnation'))}); {counted(len(tasks), 'task')} had been moved there")  # fmt: skip
+    return "\n".join([head, *(
+        f"  {said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
+        f"{said(one.get('because'), '')}".rstrip() for one in tasks)])  # fmt: skip
+
+
+def render_log_piece(data: JsonObject, look: Look) -> str:
+    """What the program wrote, with what could drive a terminal made visible."""
+    from agent_node.text import safe_text
+
+    return safe_text(str(data.get("text") or ""), keep="\n\t")
+
+
+def render_fleet(data: JsonObject, look: Look) -> str:
+    """Each node's state after a word to all of them."""
+    nodes = objects(data, "nodes")
+    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    head = f"{counted(len(nodes), 'node')} told{mark}"
+    return "\n".join([head, *(f"  {said(one.get('node'))} is {said(one.get('state'))}"
+                              for one in nodes)])  # fmt: skip

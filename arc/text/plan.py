@@ -1,0 +1,65 @@
+"""Renders a plan: count, then lines, then why the others stay."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted
+
+from .columns import by_count, number, objects, rows, said, shorts, subject
+from .look import Look
+
+KEPT_SHOWN = 20
+
+
+def render_plan(data: JsonObject, look: Look) -> str:
+    """What would move, what stays by which rule, and what could not be seen."""
+    steals, drains, routes = (objects(data, name) for name in ("steals", "drains", "routes"))
+    kept, unseen = objects(data, "kept"), objects(data, "unseen")
+    counts = objects(data, "counts")
+    stays = int(sum(number(one.get("count")) for one in counts))
+    head = (f"plan ({said(data.get('policy'))}): {counted(len(steals), 'steal')}, "
+            f"{counted(len(drains), 'drained task')}, {counted(len(routes), 'route')} planned, "
+            f"{counted(stays, 'task')} kept, {counted(len(unseen), 'node')} not seen")  # fmt: skip
+    lines = [head]
+    if data.get("paused"):
+        lines.append(f"  nothing of it is done: the fleet is {said(data.get('paused'))}")
+    if data.get("skipped"):
+        lines.append(f"  no rebalance: {said(data.get('skipped'))}")
+    short = shorts(steals, drains, routes, kept)
+    for word, some in (("steal", steals), ("drain", drains), ("route", routes)):
+        lines += [f"  {word:<6} {_step(one, short, look)}" for one in some]
+    lines += [f"  cap    {said(cap)}" for cap in _caps(data)]
+    lines += [_kept(one, short, look) for one in kept[:KEPT_SHOWN]]
+    if len(kept) > KEPT_SHOWN:
+        lines.append(f"  … and {stays - KEPT_SHOWN} more; by rule:")
+    lines += [f"  {count:>6} kept by {rule}: {said(because)}" for rule, count, because in
+              by_count(counts)]  # fmt: skip
+    lines += [f"  unseen {said(one.get('node'))}: {said(one.get('because'))}" for one in unseen]
+    lines += _nodes(data, look)
+    return "\n".join(lines)
+
+
+def _caps(data: JsonObject) -> list[str]:
+    caps = data.get("caps")
+    return [str(one) for one in caps] if isinstance(caps, list) else []
+
+
+def _step(one: JsonObject, short: dict[str, str], look: Look) -> str:
+    return (f"{short[str(one['uid'])]} {subject(one.get('subject'), look)} "
+            f"P{said(one.get('priority'))}   {said(one.get('from'))} -> {said(one.get('to'))}   "
+            f"{said(one.get('because'))}")  # fmt: skip
+
+
+def _kept(one: JsonObject, short: dict[str, str], look: Look) -> str:
+    return (f"  kept   {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
+            f"P{said(one.get('priority'))} on {said(one.get('node'))}   {said(one.get('rule'))}: "
+            f"{said(one.get('because'))}")  # fmt: skip
+
+
+def _nodes(data: JsonObject, look: Look) -> list[str]:
+    nodes = objects(data, "nodes")
+    if not nodes:
+        return []
+    lines = [(said(one.get("node")), said(one.get("part")), said(one.get("pending"), "?"),
+              said(one.get("rule"), ""), said(one.get("because"), "")) for one in nodes]  # fmt: skip
+    return ["", rows(("NODE", "PART", "WAITING", "RULE", "BECAUSE"), lines, look)]

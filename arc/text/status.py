@@ -1,0 +1,108 @@
+"""Renders how the fleet is: what needs a person first, then a line a node."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text
+
+from .columns import age, inside, lasting, number, objects, rows, said, shorts
+from .look import Look
+
+
+def render_status(data: JsonObject, look: Look) -> str:
+    """NEEDS YOU, nodes, the hub's queue, stranded time, sensors that are not well, last moves."""
+    parts = [
+        _head(data), _needs(data), _nodes(data, look), _inbox(inside(data, "inbox")),
+        _stranded(inside(data, "stranded")), _sensors(data), _moves(data),
+    ]  # fmt: skip
+    return "\n".join(part for part in parts if part)
+
+
+def _head(data: JsonObject) -> str:
+    hub, nodes = inside(data, "hub"), objects(data, "nodes")
+    seen = sum(bool(one.get("seen")) for one in nodes)
+    runs = "running" if hub.get("running") else "no hub runs: nothing moves by itself (arc up)"
+    head = (f"{said(data.get('fleet'))}: {seen} of {counted(len(nodes), 'node')} seen, "
+            f"policy {said(data.get('policy'))}, hub {said(hub.get('name'))} {runs}")  # fmt: skip
+    paused = hub.get("paused")
+    if isinstance(paused, dict):
+        head += f"\nPAUSED by {said(paused.get('by'))}: {said(paused.get('reason'))} (arc resume)"
+    if not nodes:
+        head += "\nno nodes yet; name them under nodes: in fleet.yaml"
+    return head
+
+
+def _needs(data: JsonObject) -> str:
+    needs = objects(data, "needs_you")
+    if not needs:
+        return ""
+    lines = [f"NEEDS YOU ({len(needs)})"]
+    for one in needs:
+        lines.append(f"  {said(one.get('node'))}: {said(one.get('text'))}")
+        lines.append(f"      {said(one.get('try'))}")
+    return "\n".join(lines)
+
+
+def _nodes(data: JsonObject, look: Look) -> str:
+    nodes = objects(data, "nodes")
+    if not nodes:
+        return ""
+    head = ("NODE", "STATE", "WAITING", "RUNNING", "FREE", "SEEN", "OWNS", "ALSO", "REASON")
+    return rows(head, [_node(one) for one in nodes], look)
+
+
+def _node(one: JsonObject) -> tuple[str, ...]:
+    name, owns, also = said(one.get("node")), said(one.get("owns")), said(one.get("also"))
+    if not one.get("seen"):
+        rule = said(one.get("rule"))
+        return (name, said(one.get("state")), "?", "?", "?", "-", owns, also,
+                f"{rule}: {said(one.get('reason'))}")  # fmt: skip
+    state = said(one.get("state"))
+    if one.get("idle"):
+        state += f" {lasting(one.get('idle_s'))}"
+    free = f"{number(one.get('free_slots')):.0f}/{number(one.get('slots')):.0f}"
+    reason = said(one.get("reason"), "")
+    doubts = number(one.get("doubts"))
+    if doubts:
+        reason = f"{reason}; {doubts:.0f} in doubt".lstrip("; ")
+    return (name, state, said(one.get("pending")), said(one.get("running")), free,
+            age(one.get("age_s")), owns, also, reason)  # fmt: skip
+
+
+def _inbox(inbox: JsonObject) -> str:
+    if not inbox.get("seen"):
+        return f"hub's queue: could not look: {said(inbox.get('reason'))}"
+    waits = number(inbox.get("pending"))
+    oldest = f", the oldest for {lasting(inbox.get('oldest_ready_s'))}" if waits else ""
+    return f"hub's queue: {waits:.0f} waiting{oldest}"
+
+
+_CAUSES = {"rule": "a rule forbade it", "nobody": "nobody looked"}
+
+
+def _stranded(stranded: JsonObject) -> str:
+    """Node-minutes with a free slot beside waiting work that fits it."""
+    causes = inside(stranded, "by_cause")
+    split = ", ".join(f"{_CAUSES.get(cause, cause.replace('_', ' '))} {number(one) / 60:.1f}"
+                      for cause, one in causes.items())  # fmt: skip
+    total = number(stranded.get("today_s")) / 60
+    return f"stranded today: {total:.1f} node-minutes" + (f" ({split})" if split else "")
+
+
+def _sensors(data: JsonObject) -> str:
+    bad = [one for one in objects(data, "sensors") if one.get("state") not in {"on time", "no hub"}]
+    return "\n".join(
+        f"sensor {said(one.get('sensor'))}: {said(one.get('state'))}: "
+        f"{safe_text(str(one.get('summary')))}" for one in bad)  # fmt: skip
+
+
+def _moves(data: JsonObject) -> str:
+    moves = objects(data, "moves")
+    head = f"moved in 24h: {number(data.get('moved_24h')):.0f}"
+    short = shorts(moves)
+    lines = [
+        f"  {said(one.get('at'))}  {short[str(one['uid'])]}  {said(one.get('from'))} -> "
+        f"{said(one.get('to'))}  {said(one.get('because'))}"
+        for one in moves
+    ]
+    return "\n".join([head, *lines])

@@ -1,0 +1,151 @@
+"""Renders tasks: lists, one whole, and what became of orders about them."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text
+
+from .columns import inside, objects, rows, said, shorts, subject
+from .look import Look
+
+EVENTS_SHOWN = 50
+
+
+def render_list(data: JsonObject, look: Look) -> str:
+    """A line a task; the reason is why the last cycle left it where it is."""
+    tasks = objects(data, "tasks")
+    if not tasks:
+        return "no such tasks"
+    short = shorts(tasks)
+    lines = [
+        (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("state")),
+         said(one.get("node")), said(one.get("domain") or one.get("skills")),
+         subject(one.get("subject"), look), _reason(one))
+        for one in tasks
+    ]  # fmt: skip
+    text = rows(("TASK", "P", "STATE", "NODE", "FOR", "SUBJECT", "REASON"), lines, look)
+    return text + "\nthere are more: --limit N" if data.get("more") else text
+
+
+def _reason(one: JsonObject) -> str:
+    rule = said(one.get("rule"), "")
+    return f"{rule}: {said(one.get('because'), '')}" if rule else ""
+
+
+def render_count(data: JsonObject, look: Look) -> str:
+    """A bare number, for scripts."""
+    return said(data.get("count"))
+
+
+def render_show(data: JsonObject, look: Look) -> str:
+    """One task: its fields that say something, then its whole life in order."""
+    task = inside(data, "task")
+    uid, node = said(data.get("uid")), said(data.get("node"))
+    lines = [f"{uid}  P{said(task.get('priority'))}  {said(task.get('state'))} on {node}",
+             f"  {subject(task.get('subject'), Look())}"]  # fmt: skip
+    for name in ("domain", "skills", "needs", "tags", "source", "origin", "key", "parent",
+                 "pinned", "hops", "stolen_from", "not_before", "expected_s", "max_s",
+                 "failures", "max_attempts", "progress", "failure_reason", "cost_usd"):  # fmt: skip
+        if task.get(name) not in (None, "", [], 0, False):
+            lines.append(f"  {name:<14} {said(task.get(name))}")
+    body = str(task.get("body") or "")
+    if body:
+        lines += ["  body", *(f"    {safe_text(line)}" for line in body.splitlines()[:20])]
+    copies = inside(data, "copies")
+    lines += [f"  known to       {said(name)}: {said(state)}" for name, state in copies.items()]
+    lines += [f"  attempt {said(one.get('n'))} on {said(one.get('node'))}: {_attempt(one)}"
+              for one in objects(data, "attempts")]  # fmt: skip
+    lines += [f"  moved {said(one.get('from'))} -> {said(one.get('to'))} {said(one.get('at'))}: "
+              f"{said(one.get('outcome'))}, {said(one.get('because'))}"
+              for one in objects(data, "hub_moves")]  # fmt: skip
+    lines += [f"  kept in run {said(one.get('run'))}: {said(one.get('rule'))}: "
+              f"{said(one.get('because'))}" for one in objects(data, "kept")]  # fmt: skip
+    lines += [f"  {said(one.get('at'))}  {said(one.get('on'))}  {said(one.get('event'))}  "
+              f"{said(one.get('because'), '')}".rstrip()
+              for one in objects(data, "events")[-EVENTS_SHOWN:]]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _attempt(one: JsonObject) -> str:
+    parts = [said(one.get("outcome"), "under way")]
+    parts += [f"{name} {said(one.get(name))}" for name in
+              ("agent", "duration_s", "exit_code", "error_kind", "message", "cost_usd")
+              if one.get(name) not in (None, "")]  # fmt: skip
+    return ", ".join(parts)
+
+
+def render_added(data: JsonObject, look: Look) -> str:
+    """What became of each new task."""
+    results = objects(data, "results")
+    done = [one for one in results if one.get("outcome") == "added"]
+    word = "would be added" if data.get("dry_run") else "added"
+    where = "the hub's queue" if data.get("node") == "inbox" else said(data.get("node"))
+    lines = [f"{counted(len(done), 'task')} {word} to {where}"]
+    short = shorts(results)
+    for one in results[:100]:
+        because = f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
+        lines.append(f"  {short[str(one['uid'])]}  {said(one.get('uid'))}  "
+                     f"{said(one.get('outcome'))}{because}")  # fmt: skip
+    return "\n".join(lines)
+
+
+def render_changed(data: JsonObject, look: Look) -> str:
+    """What became of each order."""
+    results = objects(data, "results")
+    short = shorts(results)
+    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    lines = []
+    for one in results:
+        because = f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
+        lines.append(f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now "
+                     f"{said(one.get('state'))} on {said(one.get('node'))}{because}{mark}")  # fmt: skip
+    return "\n".join(lines)
+
+
+def render_moved(data: JsonObject, look: Look) -> str:
+    """Where each task went, or why it stayed."""
+    planned, results = objects(data, "planned"), objects(data, "results")
+    short = shorts(planned)
+    if data.get("dry_run"):
+        return "\n".join(f"would move {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
+                         f"{said(one.get('from'))} -> {said(one.get('to'))}" for one in planned)  # fmt: skip
+    return "\n".join(
+        f"{said(one.get('outcome'))} {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
+        f"{said(one.get('from'))} -> {said(one.get('to'))}"
+        + (f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("because") else "")
+        for one in results)  # fmt: skip
+
+
+def render_doubts(data: JsonObject, look: Look) -> str:
+    """Every transfer that is not over, and what a person may do."""
+    doubts, parked = objects(data, "doubts"), objects(data, "parked")
+    if not doubts and not parked:
+        return "no doubts: every transfer is over at both ends"
+    short = shorts(doubts)
+    lines = [
+        (said(one.get("node")), short[str(one["uid"])], said(one.get("side")),
+         said(one.get("state")), said(one.get("peer")), f"{said(one.get('age_s'))} s",
+         said(one.get("xfer")))
+        for one in doubts
+    ]  # fmt: skip
+    text = rows(("NODE", "TASK", "SIDE", "STATE", "PEER", "AGE", "TRANSFER"), lines, look)
+    more = [f"{said(one.get('node'))}: {said(one.get('parked'))} parked: what became of them is not "
+            "known; arc tasks resolve TASK --as done|failed|cancelled, or arc doubts settle TASK --yes"
+            for one in parked]  # fmt: skip
+    return "\n".join([*([text] if doubts else []), *more])
+
+
+def render_settled(data: JsonObject, look: Look) -> str:
+    """What became of each doubt, or of each task that was named."""
+    settled, tasks = objects(data, "settled"), objects(data, "tasks")
+    if "doubts" in data:
+        return render_doubts(data, look)
+    if not settled and not tasks:
+        return "nothing was in doubt"
+    short = shorts(settled, tasks)
+    lines = [f"{said(one.get('outcome'))} {short[str(one['uid'])]} "
+             f"{said(one.get('giver'))} -> {said(one.get('taker'))}: "
+             f"{said(one.get('because') or one.get('now'))}" for one in settled]  # fmt: skip
+    lines += [f"{said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
+              f"{said(one.get('because'), '')}".rstrip() for one in tasks]  # fmt: skip
+    return "\n".join(lines)
