@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .endings import tell_ends
 from .errors import ArcError
 from .listening import Listening
+from .looking import look
 from .reception import Reception
 from .schedule import RunTold, Schedule
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0  # how often fleet.yaml, people's words and the clock are looked at
 PRUNE_S = 3600.0
+ENDS_S = 6 * 3600.0  # how often givers are told how the tasks ended that had left them
 ONCE = "arc up --once"
 
 Said = Callable[[str], None]
@@ -36,6 +39,7 @@ class Upkeep:
     say: Said
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
+    ends_at: float = 0.0
     complained: str = ""
 
     async def keep(self) -> None:
@@ -53,6 +57,7 @@ class Upkeep:
             await self.listening.follow()
             self.schedule.keep_time()
             self._prune()
+            await self._tell_ends()
         except (ArcError, OSError) as error:
             self._complain(str(error))
         else:
@@ -76,6 +81,17 @@ class Upkeep:
         if now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now
             self.hub.journal.prune()
+
+    async def _tell_ends(self) -> None:
+        """Copies that nodes keep of tasks they gave away may go once the end is known."""
+        now = self.hub.clock.boottime()
+        self.ends_at = self.ends_at or now
+        if now - self.ends_at < ENDS_S:
+            return
+        self.ends_at = now
+        async with self.hub.moving:
+            seen = await look(self.hub)
+            await tell_ends(seen.links, seen.whole)
 
     def _complain(self, text: str) -> None:
         if text != self.complained:

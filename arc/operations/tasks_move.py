@@ -41,7 +41,7 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
         steals = [await _steal(hub, one, to, asked) for one in found]
         if asked.flag("dry_run"):
             return Told({"planned": steps(steals), "results": [], "dry_run": True})
-        outcomes = await carry_out(steals, hub.links)
+        outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"))
     hub.journal.runs.add_moves(tuple(
         Moved(xfer=one.steal.xfer, uid=one.steal.task.uid, busy=one.steal.busy,
               idle=one.steal.idle, outcome=one.outcome, why="moved",
