@@ -196,7 +196,8 @@ def read_queue(node: str, result: JsonObject) -> Queue:
             raise BadInput(f"{eligible} and {sum(counts.values())} kept are not {total}", "total")
         if len(tasks) > eligible or len({task.uid for task in tasks}) < len(tasks):
             raise BadInput(f"{len(tasks)} tasks of {eligible}, or one of them twice", "tasks")
-        return Queue(node, tasks, counts, eligible, total)
+        following = said.maybe_whole("next", 0, 2**63 - 1)
+        return Queue(node, tasks, counts, eligible, total, following)
 
 
 def _queued(entry: Fields) -> QueuedTask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent_node.strict import JsonObject, JsonValue
 
 from .decisions.draining import drains, plan_drains
@@ -14,7 +16,8 @@ from .errors import NodeUnreachable
 from .looking import INBOX, Look
 from .survey import look_into
 
-PAGE = 200  # tasks of one queue that a plan of routes or drains looks at
+PAGE = 200  # tasks of one queue that a plan of routes or drains looks at at a time
+PAGES_MAX = 25  # of the hub's own queue in one cycle
 
 
 async def steals_now(seen: Look) -> tuple[StealPlan, Queues]:
@@ -66,12 +69,33 @@ async def drains_now(seen: Look) -> StealPlan:
 
 
 async def routes_now(seen: Look) -> RoutePlan:
-    """Where each task of the inbox would go now. An inbox that cannot be read is an error."""
-    settings = seen.hub.settings
+    """Where each task of the inbox would go now. An inbox that cannot be read is an error.
+
+    Tasks that nobody takes may stand in front of others, so further pages are read until the
+    batch is full or the queue is at its end.
+    """
     asked = _all_of("routed", [node.name for node in seen.view.seen] or [INBOX])
+    queue = await _inbox_page(seen, asked)
+    plan = _routes(seen, queue)
+    for _ in range(PAGES_MAX - 1):
+        full = len(plan.routes) >= seen.hub.settings.route.batch
+        if queue.next is None or full or not seen.view.seen:
+            break
+        page = await _inbox_page(seen, {**asked, "after": queue.next})
+        queue = replace(merged(queue, page), next=page.next)
+        plan = _routes(seen, queue)
+    return plan
+
+
+async def _inbox_page(seen: Look, asked: JsonObject) -> Queue:
     queue = (await look_into(seen.links, [INBOX], asked))[INBOX]
     if isinstance(queue, QueueUnseen):
         raise NodeUnreachable(INBOX, f"the hub's own queue cannot be read: {queue.because}")
+    return queue
+
+
+def _routes(seen: Look, queue: Queue) -> RoutePlan:
+    settings = seen.hub.settings
     return plan_routes(
         seen.view, queue, domains=settings.domains, limits=settings.route, mint=seen.hub.mint,
         unclaimed=seen.hub.journal.nodes.unclaimed(), facts=seen.facts, health=settings.health,

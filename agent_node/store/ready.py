@@ -171,14 +171,19 @@ def first_of(
         beyond = after[1] if after is not None and after[0] == rank else None
         if after is not None and beyond is None and (rank > after[0]) != ascending:
             continue
-        some = [seq for seqs in by_rank[rank] for seq in _slice(seqs, beyond, limit, ascending)]
+        some = [
+            seq for seqs in by_rank[rank]
+            for seq in _slice(seqs, beyond, limit, ascending=ascending)
+        ]  # fmt: skip
         found += [(rank, seq) for seq in sorted(some, reverse=not ascending)]
         if len(found) >= limit:
             break
     return found[:limit]
 
 
-def _slice(seqs: array[int], beyond: int | None, limit: int, ascending: bool) -> array[int]:  # noqa: FBT001
+def _slice(
+    seqs: array[int], beyond: int | None, limit: int, *, ascending: bool
+) -> array[int]:
     if ascending:
         start = 0 if beyond is None else bisect_right(seqs, beyond)
         return seqs[start : start + limit]

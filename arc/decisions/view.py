@@ -81,6 +81,7 @@ class Queue:
     kept: Mapping[str, int] = field(default_factory=dict)
     eligible: int = 0
     total: int = 0
+    next: int | None = None  # where the next page starts; None: this was the last
 
 
 @dataclass(frozen=True)

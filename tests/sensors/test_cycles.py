@@ -217,6 +217,17 @@ def test_what_nobody_wants_is_counted_and_stays_at_the_hub_with_the_reason(scene
     assert list(day.hub.journal.nodes.unclaimed().values()) == [2]
 
 
+def test_urgent_tasks_that_nobody_takes_hide_none_behind_them(scene):
+    """The original read the 20 most urgent tasks of a queue, and looked no further."""
+    day = scene()
+    urgent = [{"subject": "x", "skills": ["cooking"], "priority": 1} for _ in range(260)]
+    eligible = [{"subject": "y", "skills": ["arc-research"], "priority": 9} for _ in range(3)]
+    day.asks("inbox", "add", tasks=[*urgent, *eligible])
+    report = day.run(ROUTER)
+    assert report.acted == 3
+    assert {move.idle for move in report.moves} == {"iris"}
+
+
 def test_a_refusal_is_remembered(scene):
     """A node that says no at the last step is not asked again at once."""
     night = a_night(scene)
