@@ -10,27 +10,26 @@ from ..spec import values_of
 from ..strict import JsonObject
 from ..task import State
 from .claims import claim
+from .history import file_attempt
 from .transaction import LAST_EVENT, Transaction, may_change, to_json
 
 _STARTED = f"""
-UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now)
+UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now), begun_at = :now,
+       pid = :pid, start_ticks = :start_ticks, start_event = {LAST_EVENT} + :event
  WHERE uid = :uid AND attempt = :n AND {may_change(State.RUNNING)}
 """
 
 
 def start(tx: Transaction, command: Started) -> bool:
     """CLAIMED becomes RUNNING; False when the attempt is no longer the task's own."""
-    values = {"uid": command.uid, "n": command.n, "now": tx.stamp}
+    values = {
+        "uid": command.uid, "n": command.n, "now": tx.stamp, "pid": command.pid,
+        "start_ticks": command.start_ticks, "event": tx.events_due + 1,
+    }  # fmt: skip
     if not tx.db.execute(_STARTED, values).rowcount:
         return False
     tx.moves(State.CLAIMED, State.RUNNING)
     tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING")
-    tx.db.execute(
-        "UPDATE attempt SET started_at = ?, pid = ?, start_ticks = ?, boot_id = ?,"
-        f" start_event = {LAST_EVENT} + ? WHERE uid = ? AND n = ?",
-        (tx.stamp, command.pid, command.start_ticks, command.boot_id, tx.events_due,
-         command.uid, command.n),
-    )  # fmt: skip
     return True
 
 
@@ -59,7 +58,7 @@ def finish(tx: Transaction, command: Finish) -> Finished:
 def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | None]:
     row = tx.db.execute(
         "SELECT state, agent, failures, interruptions, max_attempts, stopping, spec,"
-        " (SELECT a.streak FROM agent a WHERE a.name = task.agent) FROM task"
+        f" (SELECT a.streak FROM agent a WHERE a.name = task.agent), {LAST_EVENT} FROM task"
         " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')",
         (command.uid, command.n),
     ).fetchone()
@@ -68,9 +67,19 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
         text = f"attempt {command.n} of {command.uid} is not under way here; its result is late"
         return None, Because("late_result", text)
     ending = _Ending(tx, command, row)
+    stays = _stays(command.result)
+    if not stays:
+        file_attempt(tx, command.uid)
     new = _ENDINGS[command.result.kind](ending)
-    ending.close_attempt(counted=new.counted)
+    if not stays:
+        ending.close_attempt(counted=new.counted)
+    ending.note_streak(counted=new.counted)
     return new.state, None
+
+
+def _stays(result: Result) -> bool:
+    """Whether the task's own row says all that there is to say of the attempt's end."""
+    return result.kind == "completed" and result.error_kind is None and result.message is None
 
 
 def _close_late(tx: Transaction, command: Finish) -> None:
@@ -84,8 +93,9 @@ def _close_late(tx: Transaction, command: Finish) -> None:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")
 
 
-# state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent
-_Row = tuple[str, str | None, int, int, int, str | None, str, int | None]
+# state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent, and the
+# number of the last event
+_Row = tuple[str, str | None, int, int, int, str | None, str, int | None, int]
 
 
 _CLOSE = f"""
@@ -108,7 +118,7 @@ class _Ending:
     def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
         self.tx, self.command, self.result = tx, command, command.result
         was, self.agent, self.failures, self.interruptions = row[:4]
-        self.max_attempts, self.stopping, self.spec, self.streak = row[4:]
+        self.max_attempts, self.stopping, self.spec, self.streak, self.last_event = row[4:]
         self.was = State(was)
 
     def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
@@ -135,7 +145,10 @@ class _Ending:
                 self.command.uid, self.command.n,
             ),
         )  # fmt: skip
-        if result.kind in ("completed", "failed"):
+
+    def note_streak(self, *, counted: bool) -> None:
+        """How many of the agent's attempts failed one after another."""
+        if self.result.kind in ("completed", "failed"):
             streak = (self.streak or 0) + 1 if counted else 0
             if streak != self.streak:
                 query = "UPDATE agent SET streak = ? WHERE name = ?"
@@ -178,6 +191,8 @@ def _completed(ending: _Ending) -> _New:
         output=None if result.output is None else to_json(result.output),
         artifacts=to_json(result.artifacts), cost_usd=result.cost_usd,
         tokens=None if result.tokens is None else to_json(result.tokens), failure_reason=None,
+        exit_code=result.exit_code, duration_s=result.duration_s,
+        end_event=ending.last_event + ending.tx.events_due + 1,
     )  # fmt: skip
     return _New(State.COMPLETED)
 

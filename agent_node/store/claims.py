@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..commands import AgentRow, Because, Claim, Claimed, NothingToClaim, SetAgents
 from ..spec import hash_of
 from ..task import State
+from .history import LIFE, begin_life
 from .rows import WHOLE, attempts_of, task_of
 from .transaction import LAST_EVENT, LINK_AGENTS, Transaction, may_change
 
@@ -17,7 +18,8 @@ _SEQ_MASK = 2**_SEQ_BITS - 1
 _TAKE = f"""
 UPDATE task
    SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
-       heartbeat_at = :now, stopping = NULL, wake_at = NULL
+       heartbeat_at = :now, stopping = NULL, wake_at = NULL, token = :token,
+       claim_event = {LAST_EVENT} + :event, life = {LIFE}
  WHERE {may_change(State.CLAIMED)} AND seq = (
    SELECT min((
        SELECT (r.rank << {_SEQ_BITS}) + r.seq FROM task r
@@ -33,30 +35,29 @@ UPDATE task
       AND a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
                         AND u.state <> 'READY'
                         AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')))
-RETURNING {WHOLE}, sha256, attempt
-"""
-_NUMBER = f"""
-INSERT INTO attempt (uid, n, node, incarnation, agent, token, machine, boot_id, claimed_at,
-                     claim_event)
-SELECT ?, ?, name, incarnation, ?, ?, machine, ?, ?, {LAST_EVENT} + ? FROM node
+RETURNING {WHOLE}, sha256, attempt, life
 """
 
 
 def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
     """The most urgent task that this agent may run, now its own; or why there is none."""
     boot = tx.clock.boot_id()
-    values = {"agent": command.agent, "now": tx.stamp, "boot": boot}
+    token = f"{tx.rng.getrandbits(128):032x}"
+    values: dict[str, str | int] = {
+        "agent": command.agent, "now": tx.stamp, "boot": boot, "token": token,
+        "event": tx.events_due + 1,
+    }  # fmt: skip
     while row := tx.db.execute(_TAKE, values).fetchone():
-        *whole, sha256, n = row
+        *whole, sha256, n, life = row
         tx.moves(State.READY, State.CLAIMED)
         if hash_of(whole[-1]) != sha256:
             _set_aside(tx, int(whole[0]))
+            values["event"] = tx.events_due + 1
             continue
+        if life is None:
+            begin_life(tx, int(whole[0]), boot)
         task = task_of(whole, attempts_of(tx.db, _uid(tx, whole[0])) if n > 1 else None)
-        token = f"{tx.rng.getrandbits(128):032x}"
         tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent)
-        number = (task.uid, n, command.agent, token, boot, tx.stamp, tx.events_due)
-        tx.db.execute(_NUMBER, number)
         return Claimed(task, n, token)
     return NothingToClaim(_why_nothing(tx, command.agent, boot))
 
@@ -70,8 +71,8 @@ def _set_aside(tx: Transaction, seq: int) -> None:
     """Bytes that changed on the disk are not run: a person has to look at the task."""
     (uid,) = tx.db.execute(
         f"UPDATE task SET state = 'PARKED', agent = NULL, attempt = attempt - 1,"
-        f" failure_reason = :why WHERE seq = :seq AND {may_change(State.PARKED, State.CLAIMED)}"
-        " RETURNING uid",
+        " life = NULL, failure_reason = :why"
+        f" WHERE seq = :seq AND {may_change(State.PARKED, State.CLAIMED)} RETURNING uid",
         {"seq": seq, "why": "hash_mismatch: its stored text is not what was added"},
     ).fetchone()
     tx.moves(State.CLAIMED, State.PARKED)

@@ -9,6 +9,7 @@ from ..errors import Refused
 from ..moves import Hello, Quarantine, Release
 from ..task import State
 from ..ulid import later_ulid
+from .history import file_attempt
 from .transaction import Transaction, check_sender, is_other_hub, may_change, other_hub
 
 
@@ -25,6 +26,7 @@ def enter_quarantine(tx: Transaction, reason: str, *, by: str) -> None:
     stopped = "('HELD', 'ESCROW', 'CLAIMED', 'RUNNING', 'VALIDATING', 'PENDING', 'RETRYING')"
     query = f"SELECT uid, state FROM task WHERE state IN {stopped}"
     for uid, was in tx.db.execute(query).fetchall():
+        file_attempt(tx, uid)
         tx.db.execute(
             f"UPDATE task SET state = 'PARKED', failure_reason = ? WHERE uid = ?"
             f" AND {may_change(State.PARKED)}",

@@ -28,7 +28,9 @@ from ..queries import (
 )
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
+from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED
 from .keeping import kept_task
+from .oldest import oldest_ready_at
 from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
 from .transaction import Transaction
 from .waking import next_at, next_lease
@@ -46,7 +48,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         waits_for_hub=_waits_for_hub(tx),
         counts={state: number for state in State if (number := tx.count(state))},
         movable=tx.count(State.READY) - _one(tx, _PINNED),
-        oldest_ready_at=_text(tx, "SELECT min(ready_at) FROM task WHERE state = 'READY'"),
+        oldest_ready_at=oldest_ready_at(tx),
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
         idle_since=tx.live.idle_since, agents=_agents(tx.db), domains=json.loads(node.domains),
         unmet=_unmet(tx), last_task=_last_task(tx.db),
@@ -125,11 +127,10 @@ def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
 
 def _last_task(db: sqlite3.Connection) -> JsonObject | None:
     names = ("uid", "n", "agent", "outcome", "ended_at", "duration_s")
-    row = db.execute(
-        f"SELECT {', '.join(names)} FROM attempt WHERE ended_at IS NOT NULL"
-        " ORDER BY rowid DESC LIMIT 1"
-    ).fetchone()
-    return None if row is None else dict(zip(names, row, strict=True))
+    filed = db.execute(LAST_FILED).fetchone()
+    since = filed[names.index("ended_at")] if filed else ""
+    last = db.execute(LAST_COMPLETED, (since,)).fetchone() or filed
+    return None if last is None else dict(zip(names, last, strict=True))
 
 
 def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
@@ -175,13 +176,13 @@ def _kept(tx: Transaction, uid: str) -> Task:
 
 # An attempt names its own events: one when it was claimed, one when it started, and up to two in
 # one transaction at its end (it failed, and what follows from that).
-_EVENTS_OF = """
-SELECT * FROM event WHERE uid = ? AND n IS NULL
+_EVENTS_OF = f"""
+SELECT * FROM event WHERE uid = :uid AND n IS NULL
 UNION
-SELECT e.* FROM attempt a JOIN event e
+SELECT e.* FROM {ATTEMPTS} a JOIN event e
     ON e.seq IN (a.claim_event, a.start_event, a.end_event - 1, a.end_event)
    AND e.uid = a.uid AND e.n = a.n
- WHERE a.uid = ? ORDER BY 1
+ ORDER BY 1
 """
 
 
@@ -199,12 +200,12 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     else:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
-    events = _dicts(tx.db, _EVENTS_OF, (uid, uid))
+    events = _dicts(tx.db, _EVENTS_OF, {"uid": uid})
     return Shown(task, tuple(one for one in attempts if isinstance(one, dict)), moves, events)
 
 
 def _dicts(
-    db: sqlite3.Connection, query: str, values: tuple[object, ...]
+    db: sqlite3.Connection, query: str, values: tuple[object, ...] | dict[str, object]
 ) -> tuple[JsonObject, ...]:
     cursor = db.execute(query, values)
     names = [column[0] for column in cursor.description]
@@ -283,12 +284,12 @@ def next_due(tx: Transaction, query: NextDue) -> Due:
 
 
 _OPEN = """
-SELECT a.uid, a.n, a.agent, a.token, t.state, a.pid, a.start_ticks, a.boot_id, t.max_s,
+SELECT t.uid, t.attempt, t.agent, t.token, t.state, t.pid, t.start_ticks, l.boot_id, t.max_s,
        t.interruptions, t.stopping
-  FROM attempt a JOIN task t ON t.uid = a.uid AND t.attempt = a.n
-   AND t.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')
- WHERE a.ended_at IS NULL AND a.token IS NOT NULL AND a.incarnation = (SELECT incarnation FROM node)
- ORDER BY a.claimed_at
+  FROM task t CROSS JOIN life l ON l.id = t.life
+ WHERE t.state <> 'READY' AND t.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')
+   AND l.incarnation = (SELECT incarnation FROM node)
+ ORDER BY t.claimed_at
 """
 
 

@@ -10,6 +10,7 @@ from ..moves import REOWN_STEP, Bar, Fenced, Reown, Reowned, Target
 from ..spec import spec_of
 from ..task import State
 from .hearsay import hear_of, known_incarnation
+from .history import ATTEMPTS
 from .keeping import keep_copy, kept_task
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
 from .taking import let_go
@@ -139,7 +140,7 @@ def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Beca
     ended = {
         n
         for (n,) in tx.db.execute(
-            "SELECT n FROM attempt WHERE uid = ? AND ended_at IS NOT NULL", (uid,)
+            f"SELECT n FROM {ATTEMPTS} WHERE ended_at IS NOT NULL", {"uid": uid}
         )
     }
     strangers = sorted(set(on_disk) - ended)
@@ -194,8 +195,8 @@ def _attempt_lives(tx: Transaction, command: Reown, target: Target) -> Because |
         return Because("attempt_lives", f"an attempt of {target.uid} is not proven dead here")
     known: set[int] = set()
     rows = tx.db.execute(
-        "SELECT n, node, incarnation, machine, ended_at, outcome FROM attempt WHERE uid = ?",
-        (target.uid,),
+        f"SELECT n, node, incarnation, machine, ended_at, outcome FROM {ATTEMPTS}",
+        {"uid": target.uid},
     )
     for n, node, incarnation, machine, ended_at, outcome in rows:
         known.add(n)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import UNDERWAY, State, Task, built_task, to_wire
+from .history import ATTEMPTS
 from .transaction import Transaction, to_json, words_to_json
 
 _PLAIN = (
@@ -120,12 +121,12 @@ _ATTEMPT = (
     "counted", "error_kind", "message", "exit_code", "duration_s", "cost_usd", "tokens",
 )  # fmt: skip
 ATTEMPTS_MAX = 100  # the last so many travel and are shown; their numbers go on all the same
-_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM attempt WHERE uid = ? ORDER BY n DESC LIMIT ?"
+_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LIMIT :most"
 
 
 def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
     """The task's attempts so far, wherever they ran, as they stand on the wire."""
-    rows = db.execute(_ATTEMPTS_OF, (uid, ATTEMPTS_MAX)).fetchall()
+    rows = db.execute(_ATTEMPTS_OF, {"uid": uid, "most": ATTEMPTS_MAX}).fetchall()
     return [_attempt_on_wire(row) for row in reversed(rows)]
 
 

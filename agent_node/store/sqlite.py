@@ -272,8 +272,13 @@ def _unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:
     known: set[tuple[str, int]] = set()
     for start in range(0, len(on_disk), 1000):
         uids = json.dumps(sorted({uid for uid, _ in on_disk[start : start + 1000]}))
-        known.update(db.execute(_KNOWN_ATTEMPTS, (uids,)).fetchall())
+        known.update(db.execute(_KNOWN_ATTEMPTS, {"uids": uids}).fetchall())
     return [f"{uid}/{n}" for uid, n in on_disk if (uid, n) not in known]
 
 
-_KNOWN_ATTEMPTS = "SELECT a.uid, a.n FROM json_each(?) w JOIN attempt a ON a.uid = w.value"
+_KNOWN_ATTEMPTS = """
+SELECT a.uid, a.n FROM json_each(:uids) w JOIN attempt a ON a.uid = w.value
+UNION ALL
+SELECT t.uid, t.attempt FROM json_each(:uids) w JOIN task t ON t.uid = w.value
+ WHERE t.life IS NOT NULL
+"""

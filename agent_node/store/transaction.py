@@ -72,6 +72,7 @@ class Live:
     tasks_dir: Path | None = None
     idle_since: str | None = None
     ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
+    first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
 
 
 class Transaction:
@@ -127,7 +128,9 @@ class Transaction:
         """Count a change of state; None stands for a row that comes or goes."""
         if was is not None:
             self.moved[was] = self.moved.get(was, 0) - number
-        if state is not None:
+        if state is None:
+            self.live.first_comer = None  # a row that goes may leave its `seq` to another
+        else:
             self.moved[state] = self.moved.get(state, 0) + number
         self.changed = True
 

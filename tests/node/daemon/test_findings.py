@@ -65,7 +65,7 @@ def test_a_started_attempt_is_interrupted_by_a_power_cut(
         os.kill(pid, signal.SIGKILL)
         assert is_gone(pid)
     os.truncate(node.folder(task) / "shim.json", 0)
-    change(node, "UPDATE attempt SET boot_id = '00000000-0000-4000-8000-000000000000'")
+    change(node, "UPDATE life SET boot_id = '00000000-0000-4000-8000-000000000000'")
     node.start()
     bell.hear()
     gate.ring()

@@ -36,10 +36,12 @@ def test_sqlite_utils_reads_a_node_that_works(node: Node, bell: Bell, gate: Bell
     node.until(uid, "RUNNING")
     (row,) = node.rows("task")
     assert (row["uid"], row["state"]) == (uid, "RUNNING")
-    assert node.rows("attempt")[0]["outcome"] is None
+    assert row["begun_at"] is not None
+    assert (row["exit_code"], node.rows("life")[0]["id"]) == (None, row["life"])
     gate.ring()
     node.until(uid, "COMPLETED")
-    assert node.rows("task")[0]["state"] == "COMPLETED"
+    (row,) = node.rows("task")
+    assert (row["state"], row["exit_code"]) == ("COMPLETED", 0)
 
 
 @pytest.mark.parametrize("journal", ["wal", "truncate"])

@@ -140,6 +140,18 @@ def test_a_row_that_gave_way_to_a_bar_can_be_owned_again(node: NodeAtHand) -> No
     assert (node.state(uid()), node.task(uid()).body) == ("READY", "do it")
 
 
+def test_an_attempt_that_a_quarantine_stopped_stays_in_the_history(node: NodeAtHand) -> None:
+    """Fails when quarantine leaves it in the task's row, where the next claim writes its own."""
+    node.running(a_task())
+    node.say(m.Quarantine("an older copy was put back"))
+    assert reown(node, S, evidence={uid(): (1,)}, alone=True).outcome == "reowned"
+    node.say(m.Release("decided"))
+    later = node.claimed()
+    shown = node.shown(uid())
+    assert shown is not None
+    assert [one["n"] for one in shown.attempts] == [1, later.n]
+
+
 def test_an_attempt_elsewhere_without_an_end_has_to_be_fenced(node: NodeAtHand) -> None:
     """Fails when reown asks only for attempts of this node."""
     runs_on = {"n": 1, "node": "forge", "incarnation": EARLIER, "agent": "forge"}

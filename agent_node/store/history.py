@@ -1,0 +1,71 @@
+"""Knows where attempts lie: the one that a task is at in its own row, the others in a table."""
+
+from __future__ import annotations
+
+from .transaction import Transaction
+
+# An attempt that is under way, or that completed its task, lies in the task's row, so that a claim
+# and an end have one page to write instead of three. `life` says that it does, and which node, on
+# which machine and boot, it belongs to. Any other end files it, and so does a quarantine.
+_COLUMNS = (
+    "uid, n, node, incarnation, agent, token, machine, boot_id, pid, start_ticks, claimed_at,"
+    " started_at, claim_event, start_event"
+)
+_OWN = (
+    "t.uid, t.attempt, l.node, l.incarnation, t.agent, t.token, l.machine, l.boot_id, t.pid,"
+    " t.start_ticks, t.claimed_at, t.begun_at, t.claim_event, t.start_event"
+)
+_END = (
+    "ended_at, outcome, counted, error_kind, message, exit_code, duration_s, cost_usd, tokens,"
+    " end_event"
+)
+_OWN_END = """
+  CASE t.state WHEN 'COMPLETED' THEN t.completed_at END,
+  CASE t.state WHEN 'COMPLETED' THEN 'completed' END, 0, NULL, NULL, t.exit_code, t.duration_s,
+  CASE t.state WHEN 'COMPLETED' THEN t.cost_usd END,
+  CASE t.state WHEN 'COMPLETED' THEN t.tokens END, t.end_event"""
+# Every attempt of the task `:uid`, as a table to select from.
+ATTEMPTS = f"""(
+SELECT {_COLUMNS}, {_END} FROM attempt WHERE uid = :uid
+UNION ALL
+SELECT {_OWN}, {_OWN_END} FROM task t JOIN life l ON l.id = t.life WHERE t.uid = :uid)"""
+# The attempt that ended last: of those on file, and of those in their tasks' rows a later one.
+LAST_FILED = """
+SELECT uid, n, agent, outcome, ended_at, duration_s FROM attempt
+ WHERE ended_at IS NOT NULL ORDER BY rowid DESC LIMIT 1
+"""
+LAST_COMPLETED = """
+SELECT t.uid, t.attempt AS n, t.agent, 'completed' AS outcome, t.completed_at AS ended_at,
+       t.duration_s
+  FROM task t WHERE t.state = 'COMPLETED' AND t.state <> 'READY' AND t.life IS NOT NULL
+   AND t.completed_at >= ? ORDER BY t.completed_at DESC LIMIT 1
+"""
+_FILE = f"""
+INSERT INTO attempt ({_COLUMNS}) SELECT {_OWN} FROM task t JOIN life l ON l.id = t.life
+ WHERE t.uid = ?
+"""
+_CLEAR = """
+UPDATE task SET life = NULL, token = NULL, pid = NULL, start_ticks = NULL, begun_at = NULL,
+       claim_event = NULL, start_event = NULL
+ WHERE uid = ? AND life IS NOT NULL
+"""
+# The life of this moment: another boot, machine or incarnation is another one.
+LIFE = """(SELECT l.id FROM node h CROSS JOIN life l
+        WHERE l.node = h.name AND l.incarnation = h.incarnation AND l.machine = h.machine
+          AND l.boot_id = :boot)"""
+_BEGIN_LIFE = """
+INSERT INTO life (node, incarnation, machine, boot_id)
+SELECT name, incarnation, machine, ? FROM node RETURNING id
+"""
+
+
+def file_attempt(tx: Transaction, uid: str) -> None:
+    """Move the attempt that the task's row holds to the table, where another may follow it."""
+    if tx.db.execute(_FILE, (uid,)).rowcount:
+        tx.db.execute(_CLEAR, (uid,))
+
+
+def begin_life(tx: Transaction, seq: int, boot: str) -> None:
+    """The first claim of a new life writes that life down."""
+    life = tx.db.execute(_BEGIN_LIFE, (boot,)).fetchone()
+    tx.db.execute("UPDATE task SET life = ? WHERE seq = ?", (*life, seq))
