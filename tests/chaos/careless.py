@@ -19,6 +19,7 @@ PROGRAM = Path(__file__).with_name("program.py")
 _TABLES = """
 CREATE TABLE task (uid TEXT PRIMARY KEY, state TEXT);
 CREATE TABLE attempt (uid TEXT, n INTEGER, outcome TEXT);
+CREATE TABLE event (uid TEXT, n INTEGER, event TEXT);
 """
 
 

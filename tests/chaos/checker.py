@@ -59,8 +59,22 @@ def read_ledger(path: Path) -> list[Line]:
 def judge(ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str]) -> Findings:
     """`databases` by the name of the home; `acked`: the uids whose addition was answered."""
     tasks = [row for path in databases.values() for row in rows_of(path, "task")]
-    attempts = [row for path in databases.values() for row in rows_of(path, "attempt")]
+    attempts = [row for path in databases.values() for row in _attempts_of(path)]
     return judge_rows(ledger, tasks, attempts, acked)
+
+
+def _attempts_of(path: Path) -> list[Row]:
+    """Those on file, and each one that an event says has completed its task: such a one lies in
+    the task's row, where a second one would lie upon it.
+    """
+    filed: list[Row] = [*rows_of(path, "attempt")]
+    known = {(row["uid"], row["n"]) for row in filed}
+    told: list[Row] = [
+        {"uid": row["uid"], "n": row["n"], "outcome": "completed"}
+        for row in rows_of(path, "event")
+        if row["event"] == "task_completed" and row["n"] is not None
+    ]
+    return filed + [row for row in told if (row["uid"], row["n"]) not in known]
 
 
 def judge_rows(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -85,3 +87,17 @@ def test_a_task_that_ran_again_after_a_proven_death_is_no_finding() -> None:
 
 def _words(rows: str) -> list[list[str]]:
     return [row.split() for row in rows.split(", ") if row]
+
+
+def test_a_second_end_is_found_where_the_row_shows_only_the_last(tmp_path: Path) -> None:
+    """Fails when the rows alone are asked: the second result lies upon the first."""
+    path = tmp_path / "queue.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(
+            "CREATE TABLE task (uid TEXT, state TEXT); CREATE TABLE attempt (uid TEXT, n INTEGER,"
+            " outcome TEXT); CREATE TABLE event (uid TEXT, n INTEGER, event TEXT)"
+        )
+        db.execute("INSERT INTO task VALUES ('a', 'COMPLETED')")
+        told = [("a", n, "task_completed") for n in (1, 2)]
+        db.executemany("INSERT INTO event VALUES (?, ?, ?)", told)
+    assert judge([], {"iris": path}, ["a"]).accepted_twice == ("a",)

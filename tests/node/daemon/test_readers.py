@@ -15,7 +15,7 @@ from tests.node.daemon.living import Bell, Node, until
 
 HAMMER = """
 import sqlite3, sys
-path, tables = sys.argv[1], ("task", "attempt", "event")
+path, tables = sys.argv[1], ("task", "attempt", "life", "event")
 while True:  # open, read, close: the last to close a WAL database would like to checkpoint it
     for table in tables:
         queue = sqlite3.connect(path, timeout=0.2)
