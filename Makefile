@@ -11,8 +11,8 @@ TYPED = agent_node arc sensors tools $(wildcard bench) tests
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-demo: $(READY)   ## one node works through a queue, live
-	$(PY) tools/demo.py
+demo: $(READY)   ## five nodes and a hub on this machine, over real SSH, live; Ctrl-C ends it
+	$(PY) -m arc demo $$(test -t 1 || echo --once) $(ARGS)
 
 test: $(READY)   ## every tier of tests that this machine can run, and which it cannot and why
 	$(PY) -m pytest -p tools.tiers $(ARGS)

@@ -143,7 +143,7 @@ def domain_table(domains: Iterable[Domain] = DOMAINS) -> JsonObject:
 
 
 def looked_into(
-    node: str, tasks: Sequence[QueuedTask], wanting: Sequence[JsonObject], **asked: Any
+    node: str, tasks: Sequence[QueuedTask], wanting: Any, **asked: Any
 ) -> Queue:
     """What a node with these READY tasks would answer to `candidates`: its own rules, then a page.
 

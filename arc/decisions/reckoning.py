@@ -15,6 +15,13 @@ from .rules import name_of_node_rule
 from .view import FleetView, NodeSeen, Queue, Queues
 
 Reason = Callable[[Stock, "Crowd | None"], "Objection | None"]
+# What a plan says where no rule spoke: nobody could be asked, or nobody had to be.
+RULES = {
+    "node_answers": "Nothing is done with a node that does not answer, and nothing is assumed.",
+    "queue_was_read": "A queue that could not be looked into is not an empty one.",
+    "somebody_is_idle": "Without an idle node no queue is asked.",
+    "not_looked_at": "It lies beyond the page that was read, and nothing else is known of it.",
+}
 NOT_LOOKED_AT = Objection("not_looked_at", "beyond the page that was read; nothing else is known")
 NO_IDLE = Objection("somebody_is_idle", "no node is idle")
 

@@ -171,13 +171,6 @@ SWIFT_MOVE_RULES: tuple[Rule, ...] = (has_surplus, *PAIR_RULES, slot_or_half, ga
 STEAL_RULES: tuple[AnyRule, ...] = (*TASK_RULES, *MOVE_RULES)  # policy arc0
 SWIFT_RULES: tuple[AnyRule, ...] = (*SWIFT_TASK_RULES, *SWIFT_MOVE_RULES)
 
-# What a plan says where no rule spoke: nobody could be asked, or nobody had to be.
-SAID_BY_PLAN = {
-    "node_answers": "Nothing is done with a node that does not answer, and nothing is assumed.",
-    "queue_was_read": "A queue that could not be looked into is not an empty one.",
-    "somebody_is_idle": "Without an idle node no queue is asked.",
-    "not_looked_at": "It lies beyond the page that was read, and nothing else is known of it.",
-}
 _EVERY: tuple[AnyRule, ...] = (
     *node_rules.IDLE_RULES, *node_rules.THIEF_RULES, *node_rules.BUSY_RULES,
     *node_rules.VICTIM_RULES, *STEAL_RULES, *SWIFT_RULES,

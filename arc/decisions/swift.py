@@ -142,27 +142,33 @@ def _best(lines: Sequence[Line], receiver: Receiver, pairs: Pairs) -> Found | No
             one
             for crowd in line.stock.movable
             if pairs.fits(crowd, receiver)
-            and (one := _first_worth_it(line, crowd, receiver, pairs.limits))
+            and (one := _best_of(line, crowd, receiver, pairs.limits))
         ]
         if found:
             return min(found, key=_order)
     return None
 
 
-def _first_worth_it(
-    line: Line, crowd: Crowd, receiver: Receiver, limits: StealLimits
-) -> Found | None:
-    """The first of the crowd that would start enough sooner; None: not even the last one would."""
+def _best_of(line: Line, crowd: Crowd, receiver: Receiver, limits: StealLimits) -> Found | None:
+    """The task of the crowd that gains most; None: none would start enough sooner.
+
+    Of tasks that say nothing of how long they take the first that is worth it gains as much as
+    any behind it.
+    """
     last = _move(line, crowd, crowd.tasks[-1], receiver, limits)
     if first_of((has_surplus, slot_or_half), last, limits):
         return None
     if last.gain.here_s - last.gain.there_s <= limits.gain_min_s:
         return None
-    for at, task in enumerate(crowd.tasks[crowd.given :]):
-        move = _move(line, crowd, task, receiver, limits)
-        if gain_worth_it(move, limits) is None:
-            return Found(line, crowd, at, move)
-    return None
+    left = crowd.left
+    worth_it = (
+        Found(line, crowd, at, move)
+        for at, task in enumerate(left)
+        if gain_worth_it(move := _move(line, crowd, task, receiver, limits), limits) is None
+    )
+    if any(task.expected_s is not None for task in left):
+        return min(worth_it, key=_order, default=None)
+    return next(worth_it, None)
 
 
 def _order(found: Found) -> tuple[float, int, int]:

@@ -297,7 +297,7 @@ def test_work_hidden_behind_a_page_for_another_node_is_asked_for_once_more() -> 
 
     plan = planned(view, queues(first))
     names, request = still_wanting(plan, view, queues(first), ARC0)
-    again = looked_into("iris", ready, request["for"], steal_from=5, limit=10)  # type: ignore[arg-type]
+    again = looked_into("iris", ready, request["for"], steal_from=5, limit=10)
     second = planned(view, queues(merged(first, again)))
 
     assert names == ("iris",)
@@ -354,6 +354,14 @@ def test_fault_the_busiest_node_was_not_first() -> None:
                      for name, count, start in (("ada", 7, 1), ("bob", 30, 100), ("cy", 9, 200))))
 
     assert {steal.busy for steal in planned(view, asked).steals} == {"bob"}
+
+
+def test_who_is_busiest_is_counted_anew_after_every_move() -> None:
+    """Guard: without the look at `stock.left` in the heap, ada gives all three."""
+    view = a_view(a_busy_node("ada", 8), a_busy_node("bob", 7), an_idle_node("loom"))
+    asked = queues(a_queue("ada", *some_queued(8)), a_queue("bob", *some_queued(7, 100)))
+
+    assert [steal.busy for steal in planned(view, asked).steals] == ["ada", "ada", "bob"]
 
 
 def test_fault_three_idle_nodes_emptied_one_that_had_six() -> None:

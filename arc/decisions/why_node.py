@@ -1,0 +1,77 @@
+"""Answers why a node gets nothing, or gives nothing: its own conditions, then what waits; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .answers import Check, WhyNode
+from .changes import Situation
+from .domains import belongs_to, powers_of
+from .node_rules import NodeRule, busy_rules, idle_rules
+from .objections import Objection
+from .rules import PAIR_RULES, Move, first_of, task_objections
+from .stranded import stranded_now
+from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
+
+MAY_BE_GIVEN = "may_be_given"  # no rule about the task or its domain speaks against it
+
+
+def why_node(name: str, situation: Situation) -> WhyNode:
+    """What this node is in the next plan, what it gets and loses, and what keeps the rest away.
+
+    `elsewhere` counts every task that was seen on other nodes by the first rule that keeps it
+    from this one, caps and counts aside; `may_be_given` are those that no such rule keeps.
+    """
+    node = situation.view.node(name)
+    unread = tuple(one for one in situation.queues.values() if isinstance(one, QueueUnseen))
+    if not isinstance(node, NodeSeen):
+        because = node.because if isinstance(node, NodeUnseen) else "the fleet has no such node"
+        answers = (Check("node_answers", met=False, said=because),)
+        return WhyNode(name, "out", answers, answers, could_not_look=unread)
+    plan = situation.plan()
+    part = {one.name: one.part for one in plan.nodes}[name]
+    stranded = stranded_now(
+        situation.view, situation.queues, domains=situation.domains, limits=situation.limits,
+        memory=situation.memory,
+    )  # fmt: skip
+    return WhyNode(
+        name, part,
+        _checks(idle_rules(situation.limits), node, situation),
+        _checks(busy_rules(situation.limits), node, situation),
+        tuple(steal for steal in plan.steals if steal.idle == name),
+        tuple(steal for steal in plan.steals if steal.busy == name),
+        _elsewhere(node, situation),
+        next((one for one in stranded if one.node == name), None),
+        unread,
+    )  # fmt: skip
+
+
+def _checks(
+    rules: Iterable[NodeRule], node: NodeSeen, situation: Situation
+) -> tuple[Check, ...]:
+    said = [(rule.__name__, rule(node, situation.limits, situation.memory)) for rule in rules]
+    return tuple(Check(rule, why is None, why or "") for rule, why in said)
+
+
+def _elsewhere(node: NodeSeen, situation: Situation) -> tuple[tuple[str, int, str], ...]:
+    counts: dict[str, tuple[int, str]] = {}
+    for name, queue in situation.queues.items():
+        if name == node.name or not isinstance(queue, Queue):
+            continue
+        for task in queue.tasks:
+            said = _objection(task, node, situation) or Objection(MAY_BE_GIVEN, "")
+            known = counts.get(said.rule, (0, said.because))
+            counts[said.rule] = (known[0] + 1, known[1])
+    return tuple(sorted(((rule, *said) for rule, said in counts.items()),
+                        key=lambda one: (-one[1], one[0])))  # fmt: skip
+
+
+def _objection(task: QueuedTask, node: NodeSeen, situation: Situation) -> Objection | None:
+    limits = situation.limits
+    said = task_objections(task, limits)
+    if said:
+        return said[0]
+    refused = situation.memory.refused_s.get((task.uid, node.name))
+    move = Move(task, belongs_to(task, situation.domains), "", 0, node, powers_of(node),
+                refused_s=refused)  # fmt: skip
+    return first_of(PAIR_RULES, move, limits)

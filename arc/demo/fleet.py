@@ -1,0 +1,71 @@
+"""Writes the demo's own fleet.yaml, over SSH servers in this process that lead to its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from arc.config import read_fleet
+from arc.demo.sshd import HOST, DemoSshd
+from arc.keys import make_key_pair
+from arc.links.hostkeys import HostKeys
+from arc.settings import FleetSettings
+
+LOCAL = "arc"  # the hub's own machine works too
+REMOTE = ("spark", "iris", "loom", "forge")
+NAMES = (*REMOTE, LOCAL)
+POLICIES = ("arc0", "swift")
+SHORTENED = "idle_min 1s (else 2m), every 2s (else 5m)"
+
+_ROLES = {
+    "spark": "owns: [protocol], also: [research]",
+    "iris": "owns: [research], never: [protocol]",
+    "loom": "owns: [integrations], also: [infra]",
+    "forge": "owns: [infra], also: [integrations]",
+}
+_FLEET = """\
+# The fleet of `arc demo`: real nodes on this machine, with shortened times.
+version: 1
+fleet: demo
+hub: {{name: arc, state: .arc}}
+policy: {policy}
+router: {{every: 2s, batch: {batch}, fallback: arc}}
+health: {{every: 2s, disk_over: 100%}}
+rebalance:
+  every: 2s
+  idle_min: 1s
+{swift}domains:
+  protocol: {{skills: [stacks-js, clarity]}}
+  research: {{skills: [arc-research], prefix: ["Research:"]}}
+  integrations: {{skills: [github-issues, webhooks]}}
+  infra: {{skills: [github-ci, deploy], prefix: ["CI:"]}}
+nodes:
+{nodes}"""
+_SWIFT = "  transfer: 0s\n  gain_min: 0s\n  task_takes: 1s\n"
+
+
+async def open_fleet(
+    folder: Path, homes: Mapping[str, Path], *, policy: str, batch: int, stack: AsyncExitStack
+) -> FleetSettings:
+    """The settings of a fleet that can be reached; its servers close with `stack`.
+
+    Keys are made for it alone, and every host key is pinned before anything is asked.
+    """
+    state = folder / ".arc"
+    state.mkdir(mode=0o700)
+    public = make_key_pair(state, comment="arc demo")
+    pins = HostKeys(state / "known_hosts")
+    lines = []
+    for name in REMOTE:
+        server = await DemoSshd.serve(homes[name], authorized=public)
+        stack.push_async_callback(server.close)
+        pins.pin(name, server.host_key, fingerprint=server.host_key.fingerprint)
+        lines.append(f"  - {{name: {name}, host: {HOST}, port: {server.port}, user: demo, "
+                     f"{_ROLES[name]}}}\n")  # fmt: skip
+    lines.append(f"  - {{name: {LOCAL}, local: true, home: nodes/{LOCAL}}}\n")
+    swift = _SWIFT if policy == "swift" else ""
+    file = folder / "fleet.yaml"
+    text = _FLEET.format(policy=policy, batch=batch, swift=swift, nodes="".join(lines))
+    file.write_text(text, encoding="utf-8")
+    return read_fleet(file)

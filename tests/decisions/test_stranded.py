@@ -1,0 +1,144 @@
+"""Free slots beside work they may run: counted once, with the rule that keeps them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arc.decisions.domains import Role
+from arc.decisions.limits import StealLimits
+from arc.decisions.stranded import (
+    NOBODY_LOOKED,
+    Stranded,
+    add_up,
+    free_nodes,
+    stranded_asking,
+    stranded_now,
+)
+from arc.decisions.view import FleetView, Queues, QueueUnseen
+
+from ..fleet_builders import (
+    DOMAINS,
+    a_busy_node,
+    a_node,
+    a_queue,
+    a_queued,
+    a_view,
+    an_idle_node,
+    looked_into,
+    queues,
+    some_queued,
+)
+
+ARC0 = StealLimits()
+
+
+def stranded(
+    view: FleetView, asked: Queues, limits: StealLimits = ARC0
+) -> list[tuple[str, str, str]]:
+    found = stranded_now(view, asked, domains=DOMAINS, limits=limits)
+    return [(one.node, one.cause, one.rule) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("task", "rule"),
+    [
+        ({"priority": 1, "domain": "research"}, "low_enough_priority"),
+        ({"priority": 6}, "may_do_this_work"),
+        ({"hops": 1}, "not_stolen_before"),
+    ],
+)
+def test_a_rule_of_the_policy_that_keeps_runnable_work_away_is_named(
+    task: dict[str, Any], rule: str
+) -> None:
+    view = a_view(a_busy_node("iris", 9), an_idle_node("loom"))
+
+    assert stranded(view, queues(a_queue("iris", a_queued(1, **task)))) == [("loom", "rule", rule)]
+
+
+def test_thresholds_of_nodes_are_rules_that_forbade_it() -> None:
+    few = a_view(a_busy_node("iris", 5), an_idle_node("loom"))
+    brief = a_view(a_busy_node("iris", 9), an_idle_node("loom", idle_s=60))
+
+    assert stranded(few, queues(a_queue("iris", a_queued(1)))) == [
+        ("loom", "rule", "busy_node_is_busy")]  # fmt: skip
+    assert stranded(brief, queues(a_queue("iris", a_queued(1)))) == [
+        ("loom", "rule", "idle_long_enough")]  # fmt: skip
+
+
+def test_what_no_rule_forbids_is_that_nobody_looked() -> None:
+    view = a_view(a_busy_node("iris", 9), an_idle_node("loom"))
+
+    assert stranded(view, queues(a_queue("iris", a_queued(1)))) == [("loom", NOBODY_LOOKED, "")]
+
+
+def test_work_in_the_inbox_strands_a_free_node_like_any_other() -> None:
+    inbox = a_node("inbox", role=Role(), pending_count=1, dispatcher="stopped", slots=0)
+    view = a_view(inbox, an_idle_node("loom"))
+
+    assert stranded(view, queues(a_queue("inbox", a_queued(1, priority=2)))) == [
+        ("loom", NOBODY_LOOKED, "")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "task",
+    [{"pinned": True}, {"domain": "protocol"}, {"skills": ("unheard-of",)}, {"needs": ("gpu",)},
+     {"state": "RUNNING"}],
+)  # fmt: skip
+def test_work_that_it_may_not_run_strands_nobody(task: dict[str, Any]) -> None:
+    view = a_view(a_busy_node("iris", 9), an_idle_node("loom"))
+
+    assert stranded(view, queues(a_queue("iris", a_queued(1, **task)))) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"state": "paused"}, {"dispatcher": "stopped"}, {"age_s": 700.0}, {"running_count": 1},
+     {"pending_count": 1}],
+)  # fmt: skip
+def test_a_node_that_can_start_nothing_more_is_not_stranded(fields: dict[str, Any]) -> None:
+    view = a_view(a_busy_node("iris", 9), a_node("loom", **fields))
+
+    assert free_nodes(view, ARC0) == ()
+    assert stranded(view, queues(a_queue("iris", *some_queued(3)))) == []
+
+
+def test_one_waiting_task_strands_one_node() -> None:
+    view = a_view(a_busy_node("iris", 9), *(an_idle_node(name) for name in ("forge", "loom")))
+
+    assert len(stranded(view, queues(a_queue("iris", a_queued(1))))) == 1
+    assert len(stranded(view, queues(a_queue("iris", *some_queued(2))))) == 2
+
+
+def test_what_a_node_is_about_to_start_itself_strands_nobody() -> None:
+    view = a_view(a_busy_node("iris", 1, slots=2), an_idle_node("loom"))
+
+    assert stranded_asking(view, ARC0)[0] == ()
+    assert stranded(view, queues(a_queue("iris", a_queued(1)))) == []
+
+
+def test_a_queue_that_could_not_be_read_is_not_one_without_work() -> None:
+    view = a_view(a_busy_node("iris", 9), an_idle_node("loom"))
+    unread = queues(QueueUnseen("iris", "silent", "no answer within 10 s"))
+
+    assert stranded(view, unread) == [("loom", NOBODY_LOOKED, "queue_was_read")]
+
+
+def test_the_request_hides_nothing_for_its_urgency_or_its_past() -> None:
+    view = a_view(a_busy_node("iris", 3), an_idle_node("loom"))
+    names, request = stranded_asking(view, ARC0)
+    ready = (a_queued(1, priority=1), a_queued(2, hops=3), a_queued(3, domain="protocol"))
+    queue = looked_into("iris", ready, request["for"], order="most_urgent")
+
+    assert names == ("iris",)
+    assert (queue.eligible, queue.kept) == (2, {"may_do_this_work": 1})
+
+
+def test_seconds_add_up_by_node_and_cause() -> None:
+    some = (Stranded("loom", "rule", "low_enough_priority", ""),
+            Stranded("spark", NOBODY_LOOKED, "queue_was_read", ""),
+            Stranded("spark", NOBODY_LOOKED, "", ""))  # fmt: skip
+
+    assert add_up(some, 60.0) == {
+        ("loom", "low_enough_priority"): 60.0, ("spark", NOBODY_LOOKED): 120.0}  # fmt: skip

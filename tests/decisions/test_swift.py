@@ -1,0 +1,188 @@
+"""Policy `swift`: free slots are filled at once, with what gains most, and nothing wanders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arc.decisions.domains import Role
+from arc.decisions.explain import StealPlan
+from arc.decisions.limits import StealLimits
+from arc.decisions.memory import Memory
+from arc.decisions.objections import Objection
+from arc.decisions.stealing import asking, busy_to_ask, plan_steals
+from arc.decisions.view import FleetView, Queues
+
+from ..builders import uid
+from ..fleet_builders import (
+    DOMAINS,
+    a_busy_node,
+    a_node,
+    a_queue,
+    a_queued,
+    a_view,
+    an_agent_report,
+    an_idle_node,
+    minting,
+    queues,
+    some_queued,
+)
+
+SWIFT = StealLimits(policy="swift")
+
+
+def planned(view: FleetView, asked: Queues, memory: Memory | None = None) -> StealPlan:
+    return plan_steals(
+        view, asked, domains=DOMAINS, limits=SWIFT, mint=minting(), memory=memory
+    )
+
+
+def iris_and(*nodes: Any, waiting: int = 4, **fields: Any) -> tuple[FleetView, Queues]:
+    """Iris with one running task and so many waiting ones, most urgent first."""
+    view = a_view(a_busy_node("iris", waiting), *nodes)
+    return view, queues(a_queue("iris", *some_queued(waiting, **fields)))
+
+
+def got(plan: StealPlan) -> dict[str, int]:
+    names = [steal.idle for steal in plan.steals]
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+def kept_by(plan: StealPlan) -> dict[str, int]:
+    return {count.rule: count.count for count in plan.counts if count.node == "iris"}
+
+
+def test_a_free_slot_is_filled_without_any_idle_minimum() -> None:
+    plan = planned(*iris_and(an_idle_node("loom", idle_s=0), waiting=1))
+
+    assert [(steal.busy, steal.idle) for steal in plan.steals] == [("iris", "loom")]
+    assert plan.steals[0].because == "untagged: anyone may do it; starts about 4m sooner there"
+
+
+def test_priority_has_no_say_in_whether_a_task_may_move() -> None:
+    plan = planned(*iris_and(an_idle_node("loom"), waiting=1, priority=1))
+
+    assert len(plan.steals) == 1
+
+
+def test_a_node_gets_its_free_slots_and_one_more_from_half_of_what_waits() -> None:
+    """Guard: without `slot_or_half` loom is given all that would start sooner there."""
+    plan = planned(*iris_and(an_idle_node("loom", slots=2), waiting=9))
+
+    assert got(plan) == {"loom": 3}
+    assert kept_by(plan) == {"slot_or_half": 6}
+
+
+def test_the_last_one_waiting_fills_a_slot_but_is_not_put_by() -> None:
+    """The second would wait longer behind the first on loom than it does on iris."""
+    one, two = (planned(*iris_and(an_idle_node("loom"), waiting=n)) for n in (1, 2))
+
+    assert (got(one), got(two)) == ({"loom": 1}, {"loom": 1})
+    crowd = [an_idle_node(name, role=Role()) for name in ("ada", "bob", "cy")]
+    assert got(planned(*iris_and(*crowd, waiting=3))) == {"ada": 1, "bob": 1, "cy": 1}
+
+
+def test_every_empty_node_gets_its_first_before_any_gets_a_second() -> None:
+    crowd = [an_idle_node(name, role=Role()) for name in ("ada", "bob", "cy", "dot")]
+    plan = planned(*iris_and(*crowd, waiting=14))
+
+    assert [steal.idle for steal in plan.steals[:4]] == ["ada", "bob", "cy", "dot"]
+
+
+def test_the_node_that_would_finish_last_gives_first() -> None:
+    view = a_view(a_busy_node("iris", 2), a_busy_node("spark", 3), an_idle_node("loom"))
+    long = some_queued(2, expected_s=9000.0)
+    short = some_queued(3, 10, expected_s=60.0)
+
+    plan = planned(view, queues(a_queue("iris", *long), a_queue("spark", *short)))
+
+    assert plan.steals[0].busy == "iris"
+
+
+def test_the_most_urgent_goes_where_all_take_equally_long() -> None:
+    view = a_view(a_busy_node("iris", 3), an_idle_node("loom"))
+    tasks = [a_queued(n, priority=p) for n, p in ((1, 2), (2, 5), (3, 9))]
+
+    assert planned(view, queues(a_queue("iris", *tasks))).steals[0].task.priority == 2
+
+
+def test_the_long_task_in_front_of_many_short_ones_gains_most() -> None:
+    view = a_view(a_busy_node("iris", 6), an_idle_node("loom"))
+    short = some_queued(5, 10, expected_s=400.0)
+    tasks = (short[0], a_queued(1, expected_s=4000.0), *short[1:])
+
+    assert planned(view, queues(a_queue("iris", *tasks))).steals[0].task.uid == uid(1)
+
+
+def test_what_would_start_as_soon_where_it_is_stays() -> None:
+    view = a_view(a_busy_node("iris", 1), an_idle_node("loom"))
+    memory = Memory(running_left_s={"iris": 20.0})
+
+    plan = planned(view, queues(a_queue("iris", a_queued(1, expected_s=60.0))), memory)
+
+    assert plan.steals == ()
+    assert plan.why_kept("iris") == [
+        "starts in 20s on iris, in 5s on loom; it has to be 30s sooner"]  # fmt: skip
+
+
+def test_a_first_task_that_starts_soon_does_not_hide_the_second_that_does_not() -> None:
+    view = a_view(a_busy_node("iris", 2), an_idle_node("loom"))
+    memory = Memory(running_left_s={"iris": 1.0})
+
+    plan = planned(view, queues(a_queue("iris", *some_queued(2))), memory)
+
+    assert [steal.task.uid for steal in plan.steals] == [uid(2)]
+
+
+@pytest.mark.parametrize(("hops", "steals"), [(2, 1), (3, 0)])
+def test_a_task_does_not_wander_for_ever(hops: int, steals: int) -> None:
+    plan = planned(*iris_and(an_idle_node("loom"), waiting=1, hops=hops, stolen_from="forge"))
+
+    assert len(plan.steals) == steals
+    assert steals or kept_by(plan) == {"few_enough_hops": 1}
+
+
+def test_what_its_own_free_slot_would_start_at_once_stays() -> None:
+    view = a_view(a_busy_node("iris", 1, slots=2), an_idle_node("loom"))
+
+    assert planned(view, queues(a_queue("iris", a_queued(1)))).skipped == "no busy"
+
+
+def test_where_nothing_starts_everything_gains() -> None:
+    stopped = a_node("iris", pending_count=2, dispatcher="stopped")
+    plan = planned(a_view(stopped, an_idle_node("loom")),
+                   queues(a_queue("iris", *some_queued(2))))  # fmt: skip
+
+    assert got(plan) == {"loom": 2}
+
+
+def test_a_node_with_work_of_its_own_waiting_is_given_none() -> None:
+    view = a_view(a_busy_node("iris", 4), a_busy_node("loom", 1, slots=2))
+
+    assert busy_to_ask(view, SWIFT) == ()
+
+
+def test_fault_a_node_that_fails_fast_drew_all_the_work_in() -> None:
+    failing = an_idle_node("loom", agents=(an_agent_report("loom", state="failing"),))
+    judged = Memory(no_work={"loom": Objection("work_succeeds", "the last 5 attempts failed")})
+
+    assert planned(*iris_and(failing)).skipped == "no idle"
+    assert planned(*iris_and(an_idle_node("loom")), judged).skipped == "no idle"
+
+
+def test_a_refusal_is_not_asked_again_for_a_while() -> None:
+    view, asked = iris_and(an_idle_node("loom"), waiting=1)
+
+    plan = planned(view, asked, Memory(refused_s={(uid(1), "loom"): 30.0}))
+
+    assert plan.why_kept("iris") == ["loom refused it 30s ago; we ask again in 9m"]
+
+
+def test_nodes_are_asked_for_their_most_urgent_without_a_threshold() -> None:
+    asked = asking(a_view(an_idle_node("loom"), a_busy_node("iris")), SWIFT, DOMAINS)
+
+    assert asked["order"] == "most_urgent"
+    assert "steal_from" not in asked
+    assert asked["for"][0]["untagged_from"] == 1  # type: ignore[index,call-overload]
+    assert asked["for"][0]["hops_max"] == 2  # type: ignore[index,call-overload]

@@ -1,0 +1,201 @@
+"""`arc why`: every step adds up, and every way it names does move the task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_node.task import State
+from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History, WhyTask
+from arc.decisions.changes import Situation, apply
+from arc.decisions.domains import Role
+from arc.decisions.limits import StealLimits
+from arc.decisions.view import NodeSeen, NodeUnseen, QueuedTask, QueueUnseen
+from arc.decisions.why import why_node, why_task
+from arc.decisions.why_states import LIVES
+
+from ..fleet_builders import (
+    DOMAINS,
+    a_busy_node,
+    a_node,
+    a_queue,
+    a_queued,
+    a_view,
+    an_idle_node,
+    an_unseen_node,
+    queues,
+    some_queued,
+)
+from .fleets import fleets, whole
+
+SUMMARY = a_queued(50, priority=6, skills=("arc-research",), subject="Summarise the thread")
+
+
+def the_scene(*nodes: NodeSeen | NodeUnseen, task: QueuedTask = SUMMARY) -> Situation:
+    """Nine wait on iris, one of them the summary; its queue is whole."""
+    others = some_queued(8, priority=3, skills=("arc-research",))
+    view = a_view(a_busy_node("iris", 9), *nodes)
+    return Situation(view, queues(a_queue("iris", *others, task)), DOMAINS, StealLimits())
+
+
+def ways_of(why: WhyTask) -> list[tuple[str, ...]]:
+    return [tuple(change.says for change in way.changes) for way in why.ways]
+
+
+def test_each_step_says_who_drops_out_and_the_numbers_add_up() -> None:
+    why = why_task(SUMMARY, "iris", the_scene(
+        a_node("forge", state="draining", reason="disk swap", idle=False),
+        an_idle_node("loom", role=Role(owns=("integrations",))),
+        a_node("spark", running_count=1), an_unseen_node("arc"),
+    ))  # fmt: skip
+
+    assert all(check.met for check in why.checks)
+    assert (why.receivers, why.verdict) == (4, WAIT)
+    assert why.result == (
+        "0 of 4 nodes could take it now; may_do_this_work: loom: it belongs to research; "
+        "the node does integrations"
+    )
+    left = [(step.rule, step.alone, step.left) for step in why.steps if step.dropped]
+    assert left == [
+        ("node_answers", 3, 3), ("takes_new_work", 2, 2), ("nothing_to_do", 1, 1),
+        ("may_do_this_work", 0, 0),
+    ]  # fmt: skip
+    assert [(one.node, one.because) for step in why.steps for one in step.dropped] == [
+        ("arc", "no answer within 10 s"), ("forge", "draining: disk swap"),
+        ("spark", "1 running, 0 waiting"),
+        ("loom", "loom: it belongs to research; the node does integrations"),
+    ]  # fmt: skip
+
+
+def test_the_shortest_way_is_told_with_what_to_type() -> None:
+    why = why_task(SUMMARY, "iris", the_scene(an_idle_node("loom", role=Role(also=("ci",)))))
+
+    assert ways_of(why) == [("loom also did research",)]
+    assert why.ways[0].changes[0].command == "arc nodes edit loom --also ci,research"
+    assert why.ways[0].to == "loom"
+
+
+def test_a_task_that_the_next_cycle_moves_says_so() -> None:
+    why = why_task(SUMMARY, "iris", the_scene(an_idle_node("loom")))
+
+    assert (why.verdict, why.result) == (WAIT, "the next cycle moves it to loom")
+    assert why.ways == ()
+
+
+def test_a_task_that_is_too_urgent_moves_with_another_limit() -> None:
+    urgent = a_queued(50, priority=4, skills=("arc-research",))
+    why = why_task(urgent, "iris", the_scene(an_idle_node("loom"), task=urgent))
+
+    assert [(check.rule, check.said) for check in why.checks if not check.met] == [
+        ("low_enough_priority", "P4; we steal P5 and less urgent")]  # fmt: skip
+    assert ways_of(why) == [("rebalance.steal_from were P4",)]
+
+
+def test_a_task_behind_the_caps_is_told_how_much_room_it_needs() -> None:
+    tasks = some_queued(12)
+    situation = Situation(a_view(a_busy_node("iris", 12), an_idle_node("loom")),
+                          queues(a_queue("iris", *tasks)), DOMAINS, StealLimits())  # fmt: skip
+    why = why_task(tasks[4], "iris", situation)
+
+    assert why.kept is not None
+    assert why.kept.rule == "receiver_has_room"
+    assert ways_of(why) == [("rebalance.per_node were 5",)]
+    assert why.verdict == WAIT
+
+
+def test_where_no_way_leads_on_and_its_node_does_not_run_it_somebody_has_to_look() -> None:
+    stopped = a_busy_node("iris", 9, dispatcher="stopped")
+    lost = a_queued(50, skills=("unheard-of",))
+    situation = Situation(a_view(stopped, an_idle_node("loom")),
+                          queues(a_queue("iris", *some_queued(8), lost)), DOMAINS)  # fmt: skip
+    why = why_task(lost, "iris", situation)
+
+    assert (why.verdict, why.ways, why.reach_s) == (ESCALATE, (), None)
+    assert why.kept is not None
+    assert "no domain has any of its skills (unheard-of)" in why.kept.because
+
+
+def test_where_a_setting_is_the_only_way_on_it_is_change() -> None:
+    stopped = a_busy_node("iris", 9, dispatcher="stopped")
+    situation = Situation(a_view(stopped, an_idle_node("loom", role=Role())),
+                          queues(a_queue("iris", *some_queued(8), SUMMARY)), DOMAINS)  # fmt: skip
+
+    assert why_task(SUMMARY, "iris", situation).verdict == CHANGE
+
+
+def test_a_queue_that_could_not_be_read_is_the_fourth_answer() -> None:
+    unread = QueueUnseen("iris", "unknown_request", "unknown op 'pending'", "ARC-REFUSED")
+    situation = Situation(a_view(a_busy_node("iris"), an_idle_node("loom")), {"iris": unread})
+    past = History(cycles=56, could_not_look=56)
+
+    why = why_task(SUMMARY, "iris", situation, history=past)
+
+    assert (why.verdict, why.could_not_look) == (ESCALATE, unread)
+    assert why.result == "could not look: iris: unknown op 'pending'"
+    assert why.history.could_not_look == 56
+
+
+def test_a_node_that_does_not_answer_is_the_fourth_answer_too() -> None:
+    situation = Situation(a_view(an_unseen_node("iris"), an_idle_node("loom")), {})
+
+    why = why_task(SUMMARY, "iris", situation)
+
+    assert why.could_not_look is not None
+    assert why.could_not_look.code == "ARC-SSH-UNREACHABLE"
+
+
+@pytest.mark.parametrize("state", [state for state in State if state != State.READY])
+def test_every_state_but_ready_has_its_own_answer(state: State) -> None:
+    task = a_queued(50, state=state.value)
+    why = why_task(task, "iris", the_scene(an_idle_node("loom")))
+
+    assert why.life == LIVES[state]
+    assert why.result
+    assert all(" TASK" not in command for command in why.by_hand)
+
+
+def test_why_a_node_gets_nothing_counts_all_that_waits_elsewhere() -> None:
+    situation = the_scene(an_idle_node("loom", role=Role(owns=("ci",))))
+    why = why_node("loom", situation)
+
+    assert (why.part, why.gets) == ("idle", ())
+    assert [(rule, count) for rule, count, _ in why.elsewhere] == [
+        ("low_enough_priority", 8), ("may_do_this_work", 1)]  # fmt: skip
+    assert all(check.met for check in why.receives)
+    assert [check.rule for check in why.gives if not check.met] == ["busy_node_is_busy"]
+
+
+def test_why_a_node_that_was_not_seen_gets_nothing_is_that_it_was_not_seen() -> None:
+    why = why_node("forge", the_scene(an_unseen_node("forge")))
+
+    assert why.part == "out"
+    assert why.receives[0].said == "no answer within 10 s"
+
+
+@settings(max_examples=60, deadline=None)
+@given(fleets(), st.data())
+def test_every_way_that_is_told_moves_the_task(
+    fleet: tuple[Situation, dict[str, Any]], data: st.DataObject
+) -> None:
+    """And the steps account for every other node. Guard: told untried, the ways fail here."""
+    situation, ready = fleet
+    seen = whole(situation, ready)
+    places = [(name, task) for name, tasks in ready.items() for task in tasks]
+    if not places:
+        return
+    name, task = data.draw(st.sampled_from(places))
+
+    why = why_task(task, name, seen)
+
+    for way in why.ways:
+        steals = apply(way.changes, seen).plan().steals
+        assert [steal.idle for steal in steals if steal.task.uid == task.uid] == [way.to]
+    if why.steps:
+        dropped = [one.node for step in why.steps for one in step.dropped]
+        assert len(dropped) + why.steps[-1].left == why.receivers
+        assert len(set(dropped)) == len(dropped)
+        assert why.receivers == len(seen.view.seen) + len(seen.view.unseen) - 1
+        assert all(step.left <= step.alone for step in why.steps)
