@@ -107,7 +107,7 @@ def parse_report(document: JsonObject) -> StatusReport:
 
 
 def _check_of_one_mind(report: StatusReport) -> None:
-    """A node that is idle has nothing waiting and nothing running; one that is not says no since."""
+    """A node that is idle has nothing waiting and nothing running, and says since when."""
     if report.free_slots > report.slots:
         raise BadInput(f"{report.free_slots} of {report.slots} slots", "free_slots")
     if not report.idle:

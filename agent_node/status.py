@@ -27,13 +27,9 @@ def build_report(
     disk_free: int,
     dispatching: bool,
     version: str,
-    dispatching_since: str | None = None,
     disk_total: int | None = None,
 ) -> JsonObject:
-    """The report at `now`. A node that does not dispatch is never idle, however empty it is.
-
-    `dispatching_since`: a node was not idle before its dispatcher ran; None leaves that open.
-    """
+    """The report at `now`. A node that does not dispatch is never idle, however empty it is."""
     running = _running(facts)
     takes_work = dispatching and facts.state == "active"
     idle = dispatching and is_empty(facts, doubts) and facts.state == "active"
@@ -48,7 +44,7 @@ def build_report(
         "written_at": iso(now),
         "dispatcher": "running" if dispatching else "stopped",
         "idle": idle,
-        "idle_since": max(since, dispatching_since or since) if idle else None,
+        "idle_since": since if idle else None,
         "pending_count": facts.counts.get(State.READY, 0),
         "running_count": running,
         "slots": sum(agent.slots for agent in agents),

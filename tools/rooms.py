@@ -34,7 +34,7 @@ ROOMS = (
     Room("The contract",
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
          node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
-              " reports")),
+              " reports guessing")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -42,12 +43,16 @@ def test_the_wheel_carries_every_module_of_the_checkout(wheel: Path) -> None:
     assert packed == there
 
 
-def test_the_wheel_needs_python_3_11_and_no_other_package(wheel: Path) -> None:
+def test_the_wheel_needs_python_3_11_and_what_the_hub_leans_on(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         name = f"arc_fleet-{agent_node.__version__}.dist-info/METADATA"
         metadata = archive.read(name).decode().splitlines()
     assert "Requires-Python: >=3.11" in metadata
-    assert [line for line in metadata if line.startswith("Requires-Dist")] == []
+    needs = {line.split()[1] for line in metadata if line.startswith("Requires-Dist")}
+    pinned = (ROOT / "requirements" / "run.in").read_text(encoding="utf-8").splitlines()
+    assert {re.split("[<>]", one)[0] for one in needs} == {
+        line.split(">")[0] for line in pinned if line and not line.startswith("#")
+    }
 
 
 def test_it_installs_into_an_empty_venv_and_works(wheel: Path, tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ def held(age_s: float) -> Doubt:
 
 
 def report(
-    *doubts: Doubt, dispatching: bool = True, since: str | None = None, **facts: Any
+    *doubts: Doubt, dispatching: bool = True, **facts: Any
 ) -> dict[str, Any]:
     return build_report(
         replace(FACTS, **facts), doubts, settings=SETTINGS, now=START, disk_free=7,
-        dispatching=dispatching, version="0.1.0", dispatching_since=since,
+        dispatching=dispatching, version="0.1.0",
     )  # fmt: skip
 
 
@@ -85,11 +85,6 @@ def test_a_copy_held_for_ten_minutes_no_longer_blocks_and_needs_you(
 def test_a_held_copy_that_stopped_blocking_does_not_backdate_idleness() -> None:
     said = report(held(660.0), counts={"HELD": 1}, idle_since=None)
     assert said["idle_since"] == "2026-03-10T03:44:00.000Z"
-
-
-def test_a_node_was_not_idle_before_its_dispatcher_ran() -> None:
-    assert report(since="2026-03-10T03:44:30.000Z")["idle_since"] == "2026-03-10T03:44:30.000Z"
-    assert report(since="2026-03-10T03:00:00.000Z")["idle_since"] == "2026-03-10T03:40:00.000Z"
 
 
 def test_counts_slots_and_ages_are_what_the_database_says() -> None:
