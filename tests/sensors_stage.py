@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.limits import HealthLimits
 from arc.hub import Hub
 from arc.links import Link
-from arc.sensor import SensorReport
+from arc.sensor import SensorReport, Wakeful
 from tests.builders import a_task
-from tests.hub_builders import MemoryFleet, a_hub
+from tests.hub_builders import MemoryFleet, TimedLink, a_hub
 from tests.virtual_time import LoopClock, VirtualLoop
 
+Value = TypeVar("Value")
+
 ROOMY = HealthLimits(disk_over=1.0)  # the disk that these stores lie on is nobody's business
+
+
+def within(found: JsonValue, *way: str) -> JsonValue:
+    """What lies at the end of this way through an answer or the details of a report."""
+    for step in way:
+        assert isinstance(found, dict), f"no object holds {step!r}: {found!r}"
+        found = found[step]
+    return found
+
+
+def rows(found: JsonValue, *way: str) -> list[JsonObject]:
+    """The objects of the list at the end of this way."""
+    some = within(found, *way)
+    assert isinstance(some, list), some
+    objects = [one for one in some if isinstance(one, dict)]
+    assert len(objects) == len(some), some
+    return objects
 
 
 class Scene:
@@ -31,7 +52,7 @@ class Scene:
     async def _open(self) -> Hub:
         return a_hub(self.place, LoopClock(self.loop), links=self.links, **self.fields)
 
-    def _do(self, story):
+    def _do(self, story: Coroutine[Any, Any, Value]) -> Value:
         return self.loop.run_until_complete(story)
 
     def has(self, node: str, count: int, **fields: Any) -> None:
@@ -44,6 +65,7 @@ class Scene:
         """Its program is busy with the first of them."""
         machine = self.fleet.machines[node]
         got = machine.store.apply(c.Claim(node))
+        assert isinstance(got, c.Claimed)
         machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
 
     def passes(self, seconds: float) -> None:
@@ -54,14 +76,23 @@ class Scene:
         found = next(one for one in self.hub.sensors if one.name == sensor)
         now = self.hub.clock.now()
         if woken:
+            assert isinstance(found, Wakeful)
             return self._do(found.run_woken(self.hub, now, woken))
         return self._do(found.run(self.hub, now))
 
-    def asks(self, node: str, do: str, **fields: Any):
+    def asks(self, node: str, do: str, **fields: Any) -> JsonObject:
         return self._do(self.hub.links[node].ask(do, fields))
 
     def waiting(self, node: str) -> int:
-        return self.asks(node, "status")["pending_count"]
+        count = self.asks(node, "status")["pending_count"]
+        assert isinstance(count, int)
+        return count
+
+    def link(self, node: str) -> TimedLink:
+        """The way to a node, as the hub has it now."""
+        link = self.hub.links[node]
+        assert isinstance(link, TimedLink)
+        return link
 
     def off(self, node: str) -> None:
         self.fleet.machines[node].off = True

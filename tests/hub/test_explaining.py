@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import import_module
 from pathlib import Path
@@ -10,12 +11,14 @@ from pkgutil import iter_modules
 import pytest
 
 import arc.decisions
-from arc import config_check, config_faults, errors, marked_yaml
 from arc.config_keys import keys_of
 from arc.errors import WrongUse
-from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain, sections
+from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain
+from arc.explaining import sections as sections_in
+from arc.survey import _RULES
 from tests.test_docs import refusal_codes
-from tools.document import error_classes
+from tools.document import error_classes, hub_codes
+from tools.sources import sources
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,16 +34,27 @@ def rule_names() -> set[str]:
     return {name for module in modules for name in getattr(module, "RULES", {})}
 
 
-def hub_codes() -> set[str]:
-    """The codes of the errors, and those of single lines of fleet.yaml."""
-    classes = [one for one in vars(errors).values()
-               if isinstance(one, type) and issubclass(one, errors.ArcError)]
-    sources = [Path(module.__file__ or "").read_text()
-               for module in (config_check, config_faults, marked_yaml)]
-    sources.append((ROOT / "arc/config.py").read_text())
-    kinds = {"ARC-CFG-TYPE", "ARC-CFG-VALUE"}  # put together from the kind of a refusal
-    return {one.code for one in classes} | kinds | {
-        code for text in sources for code in re.findall(r'"(ARC-CFG-[A-Z-]*[A-Z])"', text)}
+def words_of_the_hub() -> set[str]:
+    """By which words a node counts as unseen, a move as kept or a doubt as left.
+
+    Where they stand as literals: the words that say how something ended are none.
+    """
+    found = {rule for _, rule in _RULES}
+    for source in sources("arc"):
+        if source.path in SPEAKERS:
+            found |= {node.value for call in ast.walk(source.tree) if isinstance(call, ast.Call)
+                      for node in [*call.args, *(one.value for one in call.keywords
+                                                 if one.arg == "rule")]
+                      if isinstance(node, ast.Constant) and isinstance(node.value, str)
+                      and re.fullmatch("[a-z]+(_[a-z]+)+", node.value)
+                      and ast.unparse(call.func).split(".")[-1] in MAKERS}
+    return found - ENDS
+
+
+SPEAKERS = {"arc/transfer.py", "arc/settling.py", "arc/fencing.py", "arc/reowning.py",
+            "arc/looking.py", "arc/survey.py"}
+MAKERS = {"end", "Outcome", "Reowning", "NodeUnseen", "refuse", "QueueUnseen"}
+ENDS = {"needs_person", "in_doubt"}
 
 
 def test_every_key_has_a_page_and_every_page_of_a_key_is_about_one() -> None:
@@ -52,7 +66,14 @@ def test_every_rule_has_a_page_and_every_page_of_a_rule_is_about_one() -> None:
 
 
 def test_every_code_has_a_page_and_every_page_of_a_code_is_about_one() -> None:
-    assert pages("error") == hub_codes()
+    """What is put together from the kind of a refusal stands nowhere as a whole word."""
+    assert pages("error") == hub_codes() | {"ARC-CFG-TYPE", "ARC-CFG-VALUE"}
+
+
+def test_every_word_by_which_something_was_not_seen_moved_or_settled_has_a_page() -> None:
+    words = words_of_the_hub()
+    assert words > {"host_key", "peer_unseen", "no_link", "not_all_answer"}
+    assert sorted(words - set(all_pages())) == []
 
 
 def test_every_word_of_a_node_has_a_page() -> None:
@@ -70,7 +91,7 @@ def test_what_nodes_say_is_explained_as_in_the_page_for_the_night() -> None:
 
 
 def test_a_page_stands_once_and_says_something() -> None:
-    words = [word for file in FOLDER.glob("*.md") for word, _ in sections(file.read_text())]
+    words = [word for file in FOLDER.glob("*.md") for word, _ in sections_in(file.read_text())]
     assert sorted(words) == sorted(set(words))
     assert [word for word, page in all_pages().items() if len(page.text) < 15] == []
 

@@ -5,23 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
-from agent_node.clock import SystemClock
+from agent_node.clock import Clock, SystemClock
+from agent_node.strict import JsonObject
 from arc.config import read_fleet
 from arc.errors import OtherHub
-from arc.hub import INBOX, build_hub
-from arc.links import Met
+from arc.hub import INBOX, Hub, build_hub
+from arc.links import EventHeard, HelloWords, Link, Met
+from arc.links.standing import Fenced
 from arc.listening import Listening
 from arc.running import Upkeep, run_hub
 from arc.schedule import Schedule
-from arc.settings import NodeEntry
+from arc.settings import FleetSettings, NodeEntry
 from tests.builders import FakeClock
 from tests.hub_builders import Counting, a_hub, scheduler_time
 from tests.virtual_time import LoopClock, VirtualLoop
+
+Story = Callable[[Listening, list[Counting]], Awaitable[None]]
 
 FLEET = """\
 version: 1
@@ -34,12 +41,14 @@ nodes:
 class StillLink:
     """A node that is never reached: it only remembers what was done to it."""
 
-    def __init__(self, name: str, words=None) -> None:
+    def __init__(self, name: str, words: HelloWords) -> None:
         self.name, self.words, self.requests, self.closed = name, words, 0, 0
         self.met: Met | None = None
-        self.heard_by = None
+        self.heard_by: EventHeard | None = None
 
-    async def ask(self, do, fields=None, *, timeout_s=None):
+    async def ask(
+        self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
+    ) -> JsonObject:
         raise AssertionError(f"{self.name} was asked {do}")
 
     async def meet(self) -> Met:
@@ -47,19 +56,28 @@ class StillLink:
         return Met(self.name, "LIFE", 1, self.words.term, "active", "0.1.0", 1,
                    waits_for_hub=False, at="", clock_off_s=0.0, old_term=old)  # fmt: skip
 
-    async def listen(self, heard) -> None:
+    async def listen(self, heard: EventHeard) -> None:
         self.heard_by = heard
 
     async def close(self) -> None:
         self.closed += 1
 
 
+def still(link: Link) -> StillLink:
+    """The link as what it is here."""
+    assert isinstance(link, StillLink)
+    return link
+
+
 @pytest.fixture
-def opened(monkeypatch):
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[StillLink]:
     """Links that go nowhere, in the place of real ones; every one that was ever opened."""
     links: list[StillLink] = []
 
-    def open_links(settings, words, *, clock, rng, is_fenced, skip):
+    def open_links(
+        settings: FleetSettings, words: HelloWords, *, clock: Clock, rng: Random,
+        is_fenced: Fenced, skip: frozenset[str],
+    ) -> dict[str, StillLink]:  # fmt: skip
         fresh = {name: StillLink(name, words)
                  for name in (INBOX, *(node.name for node in settings.nodes)) if name not in skip}
         links.extend(fresh.values())
@@ -76,7 +94,9 @@ def fleet(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_second_hub_does_not_start_on_the_same_state(fleet, opened):
+async def test_a_second_hub_does_not_start_on_the_same_state(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     hub = build_hub(read_fleet(fleet))
     with pytest.raises(OtherHub, match=f"process {os.getpid()}"):
         build_hub(read_fleet(fleet))
@@ -84,7 +104,9 @@ async def test_a_second_hub_does_not_start_on_the_same_state(fleet, opened):
     await build_hub(read_fleet(fleet)).close()
 
 
-async def test_a_hub_that_cannot_be_built_gives_the_lease_back(fleet, opened):
+async def test_a_hub_that_cannot_be_built_gives_the_lease_back(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     state = read_fleet(fleet).state
     state.mkdir()
     (state / "journal.db").mkdir()
@@ -93,9 +115,11 @@ async def test_a_hub_that_cannot_be_built_gives_the_lease_back(fleet, opened):
             build_hub(read_fleet(fleet))
 
 
-async def test_a_node_that_is_added_removed_or_moved_is_followed(fleet, opened):
+async def test_a_node_that_is_added_removed_or_moved_is_followed(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     hub = build_hub(read_fleet(fleet))
-    loom, inbox = hub.links["loom"], hub.inbox
+    loom, inbox = still(hub.links["loom"]), still(hub.inbox)
     one = hub.settings.nodes[0]
 
     await hub.follow(replace(hub.settings, nodes=(one, NodeEntry("iris", host="iris.lan"))))
@@ -113,18 +137,24 @@ async def test_a_node_that_is_added_removed_or_moved_is_followed(fleet, opened):
     await hub.close()
 
 
-async def test_new_domains_are_said_to_every_node_in_a_new_hello(fleet, opened):
+async def test_new_domains_are_said_to_every_node_in_a_new_hello(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     from arc.decisions.domains import Domain
 
     hub = build_hub(read_fleet(fleet))
-    before = hub.links["loom"].words.domains["version"]
+    before = still(hub.links["loom"]).words.domains["version"]
     await hub.follow(replace(hub.settings, domains=(Domain("research", skills=("x",)),)))
-    assert hub.links["loom"].words.domains["version"] != before
-    assert hub.links["loom"].words.domains["research"]["skills"] == ["x"]
+    domains = still(hub.links["loom"]).words.domains
+    assert domains["version"] != before
+    assert isinstance(domains["research"], dict)
+    assert domains["research"]["skills"] == ["x"]
     await hub.close()
 
 
-async def test_a_suspended_node_is_let_go_and_taken_up_again(fleet, opened):
+async def test_a_suspended_node_is_let_go_and_taken_up_again(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     hub = build_hub(read_fleet(fleet))
     hub.journal.words.suspend("loom", reason="x", by="me")
     assert await hub.follow_words()
@@ -137,10 +167,12 @@ async def test_a_suspended_node_is_let_go_and_taken_up_again(fleet, opened):
     await hub.close()
 
 
-async def test_a_take_over_speaks_above_every_hub_that_was_heard(fleet, opened):
+async def test_a_take_over_speaks_above_every_hub_that_was_heard(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     hub = build_hub(read_fleet(fleet), take_over=True)
     assert await hub.outbid() > 5
-    assert hub.links["loom"].words.term == hub.lease.term
+    assert still(hub.links["loom"]).words.term == hub.lease.term
     await hub.close()
 
     again = build_hub(read_fleet(fleet))
@@ -148,25 +180,32 @@ async def test_a_take_over_speaks_above_every_hub_that_was_heard(fleet, opened):
     await again.close()
 
 
-def upkeep_of(hub, said):
+def rewrite(path: Path, text: str) -> None:
+    """Somebody saves the file."""
+    path.write_text(text)
+
+
+def upkeep_of(hub: Hub, said: list[str]) -> Upkeep:
     schedule = Schedule(hub)
     return Upkeep(hub, schedule, Listening(hub, schedule), said.append)
 
 
-async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(fleet, opened):
+async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     """With the last good settings dropped, or the complaint repeated, this fails."""
     hub = build_hub(read_fleet(fleet), clock=FakeClock())
     said: list[str] = []
     upkeep = upkeep_of(hub, said)
     upkeep.stamp = (1, 1, 1)
-    fleet.write_text(FLEET + "nonsense: true\n")
+    rewrite(fleet, FLEET + "nonsense: true\n")
     for _ in range(3):
         await upkeep.look()
     assert len(said) == 1
     assert "nonsense" in said[0]
     assert hub.settings.node("loom") is not None
 
-    fleet.write_text(FLEET.replace("loom", "iris"))
+    rewrite(fleet, FLEET.replace("loom", "iris"))
     upkeep.stamp = (2, 2, 2)
     await upkeep.look()
     assert hub.links.keys() == {"iris", INBOX}
@@ -174,19 +213,21 @@ async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(fleet, opened):
     await hub.close()
 
 
-async def test_a_fleet_yaml_that_is_gone_for_a_moment_is_no_empty_fleet(fleet, opened):
+async def test_a_fleet_yaml_that_is_gone_for_a_moment_is_no_empty_fleet(
+    fleet: Path, opened: list[StillLink],
+) -> None:
     hub = build_hub(read_fleet(fleet), clock=FakeClock())
     said: list[str] = []
     upkeep = upkeep_of(hub, said)
     upkeep.stamp = (1, 1, 1)
-    fleet.unlink()
+    os.unlink(fleet)
     await upkeep.look()
     assert "is not there" in said[0]
     assert "loom" in hub.links
     await hub.close()
 
 
-async def test_once_runs_each_sensor_once_and_gives_everything_back(tmp_path):
+async def test_once_runs_each_sensor_once_and_gives_everything_back(tmp_path: Path) -> None:
     some = [Counting("a", 300), Counting("b", 300)]
     told = await run_hub(a_hub(tmp_path, SystemClock(), sensors=some), once=True)
     assert [(one.report.sensor, one.because) for one in told] == [
@@ -195,7 +236,7 @@ async def test_once_runs_each_sensor_once_and_gives_everything_back(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_the_hub_in_order(tmp_path, number):
+async def test_a_signal_ends_the_hub_in_order(tmp_path: Path, number: signal.Signals) -> None:
     hub = a_hub(tmp_path, SystemClock(), sensors=[Counting("a", 300)])
     heard = asyncio.Event()
     running = asyncio.create_task(run_hub(hub, heard=lambda told: heard.set()))
@@ -206,7 +247,7 @@ async def test_a_signal_ends_the_hub_in_order(tmp_path, number):
     await a_hub(tmp_path, SystemClock()).close()
 
 
-def woken(place: Path, story, **fields) -> list[tuple[float, str, str]]:
+def woken(place: Path, story: Story, **fields: Any) -> list[tuple[float, str, str]]:
     """Tell a story with ears; when which sensor ran, and why."""
     loop = VirtualLoop()
     clock = LoopClock(loop)
@@ -230,14 +271,14 @@ def woken(place: Path, story, **fields) -> list[tuple[float, str, str]]:
     return told
 
 
-def swift():
+def swift() -> dict[str, Any]:
     from arc.decisions.limits import StealLimits
 
     return {"policy": "swift", "steal": StealLimits(policy="swift")}
 
 
-def test_under_swift_a_free_slot_is_served_at_once(tmp_path):
-    async def story(listening, some):
+def test_under_swift_a_free_slot_is_served_at_once(tmp_path: Path) -> None:
+    async def story(listening: Listening, some: list[Counting]) -> None:
         listening.heard("loom", "free_slot")
         await asyncio.sleep(1)
 
@@ -246,8 +287,19 @@ def test_under_swift_a_free_slot_is_served_at_once(tmp_path):
                     (0.0, "fleet-rebalance", "news from loom")]  # fmt: skip
 
 
-def test_a_task_at_the_hub_wakes_the_router_and_surplus_on_a_node_the_rebalance(tmp_path):
-    async def story(listening, some):
+def test_a_node_that_says_anything_is_looked_at_again_in_the_next_run(tmp_path: Path) -> None:
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        for event in ("busy", "state_changed", "task_started"):
+            listening.heard(f"n-{event.replace('_', '-')}", event)
+        assert listening.hub.stirred == {"n-busy", "n-state-changed", "n-task-started"}
+
+    assert woken(tmp_path, story, **swift()) == [], "none of these says that there is work to give"
+
+
+def test_a_task_at_the_hub_wakes_the_router_and_surplus_on_a_node_the_rebalance(
+    tmp_path: Path
+) -> None:
+    async def story(listening: Listening, some: list[Counting]) -> None:
         listening.heard(INBOX, "task_ready")
         await asyncio.sleep(1)
         listening.heard("iris", "task_ready")
@@ -257,10 +309,10 @@ def test_a_task_at_the_hub_wakes_the_router_and_surplus_on_a_node_the_rebalance(
     assert [sensor for _, sensor, _ in told] == ["fleet-router", "fleet-rebalance"]
 
 
-def test_what_comes_in_during_a_run_is_served_by_the_next_one_together(tmp_path):
+def test_what_comes_in_during_a_run_is_served_by_the_next_one_together(tmp_path: Path) -> None:
     """A storm of events is no storm of runs."""
 
-    async def story(listening, some):
+    async def story(listening: Listening, some: list[Counting]) -> None:
         some[1].act = lambda: asyncio.sleep(10)
         listening.heard("iris", "task_ready")
         await asyncio.sleep(1)
@@ -273,8 +325,8 @@ def test_what_comes_in_during_a_run_is_served_by_the_next_one_together(tmp_path)
     assert [because for _, _, because in told] == ["news from iris", "news from n0, n1, n2"]
 
 
-def test_under_arc0_an_event_starts_nothing(tmp_path):
-    async def story(listening, some):
+def test_under_arc0_an_event_starts_nothing(tmp_path: Path) -> None:
+    async def story(listening: Listening, some: list[Counting]) -> None:
         for event in ("idle", "free_slot", "task_ready"):
             listening.heard("loom", event)
         await asyncio.sleep(1000)
@@ -282,8 +334,8 @@ def test_under_arc0_an_event_starts_nothing(tmp_path):
     assert woken(tmp_path, story) == []
 
 
-def test_on_idle_waits_until_the_node_has_been_idle_for_the_minimum(tmp_path):
-    async def story(listening, some):
+def test_on_idle_waits_until_the_node_has_been_idle_for_the_minimum(tmp_path: Path) -> None:
+    async def story(listening: Listening, some: list[Counting]) -> None:
         listening.heard("loom", "idle")
         await asyncio.sleep(60)
         listening.heard("loom", "busy")
@@ -295,10 +347,10 @@ def test_on_idle_waits_until_the_node_has_been_idle_for_the_minimum(tmp_path):
     assert told == [(380.0, "fleet-rebalance", "news from loom")]
 
 
-def test_a_disabled_sensor_is_not_woken(tmp_path):
+def test_a_disabled_sensor_is_not_woken(tmp_path: Path) -> None:
     from arc.settings import SensorEntry
 
-    async def story(listening, some):
+    async def story(listening: Listening, some: list[Counting]) -> None:
         listening.heard("loom", "free_slot")
         await asyncio.sleep(1)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 
@@ -22,30 +24,30 @@ from tests.builders import FakeClock
 
 
 @pytest.fixture
-def clock():
+def clock() -> FakeClock:
     return FakeClock()
 
 
 @pytest.fixture
-def journal(tmp_path: Path, clock: FakeClock):
+def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
     book = Journal(tmp_path / "journal.db", clock)
     yield book
     book.close()
 
 
-def a_run(**fields) -> SensorReport:
+def a_run(**fields: Any) -> SensorReport:
     given = {"sensor": "fleet-rebalance", "outcome": "done", "summary": "x", **fields}
     return SensorReport(**given)
 
 
-def a_move(number: int = 1, **fields) -> Moved:
+def a_move(number: int = 1, **fields: Any) -> Moved:
     given = {"xfer": f"01XFER{number:020d}", "uid": f"01TASK{number:020d}", "busy": "iris",
              "idle": "loom", "outcome": "moved", "priority": 8, "busy_incarnation": "A",
              "idle_incarnation": "B", **fields}  # fmt: skip
     return Moved(**given)
 
 
-def test_a_run_is_read_back_as_it_was_written(journal, clock):
+def test_a_run_is_read_back_as_it_was_written(journal: Journal, clock: FakeClock) -> None:
     report = a_run(
         looked=4, unseen=1, decided=2, acted=1, requests=11, took_s=0.5, code="X",
         details={"kept": {"not_pinned": 3}},
@@ -55,21 +57,25 @@ def test_a_run_is_read_back_as_it_was_written(journal, clock):
     number = journal.runs.add(report, began=clock.now(), because="interval")
 
     run = journal.runs.run(number)
+    assert run is not None
     assert run.report == report
     assert (run.at, run.because) == (clock.now(), "interval")
     assert journal.runs.last("fleet-rebalance")[0].report.summary == "x"
     assert journal.runs.run(99) is None
 
 
-def test_a_run_says_how_many_reasons_it_does_not_keep(journal, clock):
+def test_a_run_says_how_many_reasons_it_does_not_keep(journal: Journal, clock: FakeClock) -> None:
     many = tuple(Decided("iris", "not_pinned", uid=str(n)) for n in range(DECISIONS_MAX + 7))
     number = journal.runs.add(a_run(decisions=many, cut=5), began=clock.now(), because="x")
 
     run = journal.runs.run(number)
+    assert run is not None
     assert (len(run.report.decisions), run.report.cut) == (DECISIONS_MAX, 12)
 
 
-def test_why_a_task_stayed_and_where_it_went_is_found_by_its_uid(journal, clock):
+def test_why_a_task_stayed_and_where_it_went_is_found_by_its_uid(
+    journal: Journal, clock: FakeClock,
+) -> None:
     stayed = a_run(decisions=(Decided("iris", "still_ready", uid="T"), Decided("iris", "all", 9)))
     first = journal.runs.add(stayed, began=clock.now(), because="x")
     journal.runs.add_moves((a_move(uid="T"), a_move(2)))
@@ -79,7 +85,9 @@ def test_why_a_task_stayed_and_where_it_went_is_found_by_its_uid(journal, clock)
     assert (line.run, line.move.idle_incarnation) == (None, "B")
 
 
-def test_the_writes_of_one_cycle_take_two_milliseconds_at_most(journal, clock):
+def test_the_writes_of_one_cycle_take_two_milliseconds_at_most(
+    journal: Journal, clock: FakeClock,
+) -> None:
     report = a_run(
         moves=tuple(map(a_move, range(10))),
         decisions=tuple(Decided("iris", f"rule_{n}", n, "because") for n in range(40)),
@@ -92,11 +100,11 @@ def test_the_writes_of_one_cycle_take_two_milliseconds_at_most(journal, clock):
     assert sorted(took)[len(took) // 2] < 0.002
 
 
-def test_the_file_is_for_its_owner_alone(journal):
+def test_the_file_is_for_its_owner_alone(journal: Journal) -> None:
     assert os.stat(journal.path).st_mode & 0o777 == 0o600
 
 
-def test_a_damaged_journal_names_the_file_and_what_to_do(tmp_path, clock):
+def test_a_damaged_journal_names_the_file_and_what_to_do(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "journal.db"
     Journal(path, clock).close()
     raw = bytearray(path.read_bytes())
@@ -111,7 +119,9 @@ def test_a_damaged_journal_names_the_file_and_what_to_do(tmp_path, clock):
 
 
 @pytest.mark.parametrize("what", ["folder", "garbage", "link"])
-def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path, clock, what):
+def test_what_is_no_journal_is_refused_and_left_as_it_is(
+    tmp_path: Path, clock: FakeClock, what: str,
+) -> None:
     path = tmp_path / "journal.db"
     if what == "folder":
         path.mkdir()
@@ -124,7 +134,7 @@ def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path, clock, what):
     assert what != "garbage" or path.read_bytes().startswith(b"not a database")
 
 
-def test_what_a_person_said_outlives_a_killed_hub(tmp_path):
+def test_what_a_person_said_outlives_a_killed_hub(tmp_path: Path) -> None:
     """The child writes and is gone without closing anything."""
     code = (
         "import sys, os; from pathlib import Path; from arc.journal import Journal;"
@@ -138,32 +148,40 @@ def test_what_a_person_said_outlives_a_killed_hub(tmp_path):
 
     journal = Journal(path, FakeClock())
     assert journal.words.suspended()["iris"].reason == "disk"
-    assert journal.words.fleet_paused().by == "human:lukas"
+    paused = journal.words.fleet_paused()
+    assert paused is not None
+    assert paused.by == "human:lukas"
     assert journal.words.is_fenced("forge", "LIFE")
     assert not journal.words.is_fenced("forge", "OTHER")
     journal.close()
 
 
-def test_a_word_ends_when_it_was_said_to_or_when_it_is_taken_back(journal, clock):
+def test_a_word_ends_when_it_was_said_to_or_when_it_is_taken_back(
+    journal: Journal, clock: FakeClock,
+) -> None:
     journal.words.suspend("iris", reason="x", by="me", until=clock.now() + timedelta(hours=1))
     journal.words.pause_fleet(reason="x", by="me")
     assert journal.words.suspended().keys() == {"iris"}
 
     clock.advance(3600)
     assert journal.words.suspended() == {}
-    assert journal.words.fleet_paused().node == ""
+    paused = journal.words.fleet_paused()
+    assert paused is not None
+    assert paused.node == ""
     assert journal.words.resume_fleet()
     assert not journal.words.resume_fleet()
     assert journal.words.fleet_paused() is None
 
 
-def test_one_suspended_node_is_not_the_whole_fleet(journal):
+def test_one_suspended_node_is_not_the_whole_fleet(journal: Journal) -> None:
     """Fault of the original: suspending one agent disabled all fleet sensors."""
     journal.words.suspend("iris", reason="x", by="me")
     assert journal.words.fleet_paused() is None
 
 
-def test_an_alert_is_told_once_and_three_times_a_node_and_day(journal, clock):
+def test_an_alert_is_told_once_and_three_times_a_node_and_day(
+    journal: Journal, clock: FakeClock,
+) -> None:
     began = [Alert("iris", f"rule_{n}", "why") for n in range(5)]
     told = [journal.nodes.note(Edge(began=(one,))) for one in began]
 
@@ -177,7 +195,7 @@ def test_an_alert_is_told_once_and_three_times_a_node_and_day(journal, clock):
     assert len(journal.nodes.note(Edge(began=(began[0],)))) == 1
 
 
-def test_what_ended_is_counted_within_its_window(journal, clock):
+def test_what_ended_is_counted_within_its_window(journal: Journal, clock: FakeClock) -> None:
     journal.nodes.hear("iris", "LIFE", 7, [Ended(6, clock.now(), "T1", well=False),
                                            Ended(7, clock.now(), "T2", well=True)])  # fmt: skip
     assert [one.well for one in journal.nodes.ended("iris", within_s=60)] == [False, True]
@@ -188,7 +206,9 @@ def test_what_ended_is_counted_within_its_window(journal, clock):
     assert journal.nodes.ended("iris", within_s=60) == ()
 
 
-def test_unclaimed_tasks_refusals_and_stranded_time_are_kept(journal, clock):
+def test_unclaimed_tasks_refusals_and_stranded_time_are_kept(
+    journal: Journal, clock: FakeClock,
+) -> None:
     journal.nodes.count_unclaimed({"T1": 1, "T2": 2})
     journal.nodes.count_unclaimed({"T2": 3})
     assert journal.nodes.unclaimed() == {"T2": 3}
@@ -203,14 +223,14 @@ def test_unclaimed_tasks_refusals_and_stranded_time_are_kept(journal, clock):
     assert journal.nodes.stranded() == {("iris", "nobody looked"): 42.0}
 
 
-def test_who_was_met_is_remembered_with_the_moment(journal, clock):
+def test_who_was_met_is_remembered_with_the_moment(journal: Journal, clock: FakeClock) -> None:
     journal.nodes.meet([Met(node="iris", incarnation="A", generation=4, term=1, state="active",
                             version="0.1.0", wire=1, waits_for_hub=False, at="", clock_off_s=0.5)])
     met = journal.nodes.met()["iris"]
     assert (met.incarnation, met.generation, met.at) == ("A", 4, clock.now())
 
 
-def test_what_is_old_goes_and_what_is_young_stays(journal, clock):
+def test_what_is_old_goes_and_what_is_young_stays(journal: Journal, clock: FakeClock) -> None:
     old = journal.runs.add(a_run(decisions=(Decided("iris", "r", uid="T"),)), began=clock.now(),
                            because="x")
     journal.runs.log("node_seen", node="iris")
@@ -224,7 +244,9 @@ def test_what_is_old_goes_and_what_is_young_stays(journal, clock):
     assert journal.runs.run(young) is not None
 
 
-def test_a_loud_month_does_not_fill_the_disk(journal, clock, monkeypatch):
+def test_a_loud_month_does_not_fill_the_disk(
+    journal: Journal, clock: FakeClock, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(ROWS_MAX, "line", 10)
     for _ in range(25):
         journal.runs.log("node_seen", node="iris")
@@ -233,7 +255,7 @@ def test_a_loud_month_does_not_fill_the_disk(journal, clock, monkeypatch):
     assert CHUNK >= 1000
 
 
-def test_log_lines_are_read_on_from_where_one_stopped(journal, clock):
+def test_log_lines_are_read_on_from_where_one_stopped(journal: Journal, clock: FakeClock) -> None:
     for number in range(5):
         journal.runs.log("task_moved", node="iris", task=str(number), fields={"took_ms": number})
     first = journal.runs.lines(limit=2)
@@ -242,13 +264,15 @@ def test_log_lines_are_read_on_from_where_one_stopped(journal, clock):
     assert rest[0].fields == {"took_ms": 2}
 
 
-def test_a_journal_that_cannot_be_written_any_more_says_so(journal, clock):
+def test_a_journal_that_cannot_be_written_any_more_says_so(
+    journal: Journal, clock: FakeClock,
+) -> None:
     journal._database.execute("PRAGMA query_only=ON")
     with pytest.raises(StateBroken, match="cannot be used"):
         journal.runs.add(a_run(), began=clock.now(), because="x")
 
 
-def test_another_program_may_read_it_while_the_hub_runs(journal, clock):
+def test_another_program_may_read_it_while_the_hub_runs(journal: Journal, clock: FakeClock) -> None:
     import sqlite3
     from contextlib import closing
 

@@ -49,13 +49,13 @@ def waits(seconds: float) -> Story:
     return story
 
 
-def test_the_first_run_is_at_once_and_the_others_at_the_interval(tmp_path):
+def test_the_first_run_is_at_once_and_the_others_at_the_interval(tmp_path: Path) -> None:
     sensor = Counting("a", 300)
     scheduled(tmp_path, waits(1000), sensor)
     assert [round(at) for at in sensor.began] == [0, 300, 600, 900]
 
 
-def test_a_run_that_lasts_is_never_joined_by_a_second_one(tmp_path):
+def test_a_run_that_lasts_is_never_joined_by_a_second_one(tmp_path: Path) -> None:
     sensor = Counting("a", 100, lambda: asyncio.sleep(250))
     told = scheduled(tmp_path, waits(1000), sensor)
 
@@ -66,10 +66,10 @@ def test_a_run_that_lasts_is_never_joined_by_a_second_one(tmp_path):
     assert [round(at) for at in sensor.began] == [0, 300, 600, 900]
 
 
-def test_a_run_by_hand_beside_a_scheduled_one_is_told_so(tmp_path):
+def test_a_run_by_hand_beside_a_scheduled_one_is_told_so(tmp_path: Path) -> None:
     sensor = Counting("a", 1000, lambda: asyncio.sleep(50))
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(10)
         report = await schedule.run_now("a")
         assert report.skipped == "the previous run is still going (10 s)"
@@ -81,46 +81,50 @@ def test_a_run_by_hand_beside_a_scheduled_one_is_told_so(tmp_path):
     assert sensor.most == 1
 
 
-def test_a_late_run_runs_once_and_not_once_for_each_that_was_missed(tmp_path):
+def test_a_late_run_runs_once_and_not_once_for_each_that_was_missed(tmp_path: Path) -> None:
     """The loop stalls for 1000 s, as on a machine that slept: neither dropped nor caught up."""
     sensor = Counting("a", 300)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(10)
-        asyncio.get_running_loop().seconds += 1000.0
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.seconds += 1000.0
         await asyncio.sleep(100)
         assert len(sensor.began) == 2
 
     scheduled(tmp_path, story, sensor)
 
 
-async def _fails():
+async def _fails() -> None:
     raise NodeUnreachable("iris", "no route to it", hint="look at the cable")
 
 
-async def _breaks():
+async def _breaks() -> None:
     raise KeyError("a fault of the sensor's own")
 
 
-def test_a_sensor_that_failed_does_not_look_like_one_that_had_nothing_to_do(tmp_path):
+def test_a_sensor_that_failed_does_not_look_like_one_that_had_nothing_to_do(tmp_path: Path) -> None:
     """Fault of the original: a failed query was an empty queue, and the cycle said nothing.
 
     With `_failed` reporting "done" instead, this fails.
     """
     sensor, other = Counting("a", 300, _fails), Counting("b", 300)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(700)
         run = hub.journal.runs.last("a")[0].report
         assert (run.outcome, run.code) == ("failed", "ARC-SSH-UNREACHABLE")
         assert run.summary == "failed: iris: no route to it"
-        assert run.details["error"]["hint"] == "look at the cable"
+        error = run.details["error"]
+        assert isinstance(error, dict)
+        assert error["hint"] == "look at the cable"
 
     scheduled(tmp_path, story, sensor, other)
     assert (len(sensor.began), len(other.began)) == (3, 3)
 
 
-def test_a_fault_in_a_sensor_ends_that_run_and_names_its_place(tmp_path):
+def test_a_fault_in_a_sensor_ends_that_run_and_names_its_place(tmp_path: Path) -> None:
     """With the broad except in `guarded` removed, this fails."""
     told = scheduled(tmp_path, waits(350), Counting("a", 300, _breaks), Counting("b", 300))
     reports = [one.report for one in told if one.report.sensor == "a"]
@@ -129,13 +133,13 @@ def test_a_fault_in_a_sensor_ends_that_run_and_names_its_place(tmp_path):
     assert sum(one.report.outcome == "done" for one in told) == 2
 
 
-def test_a_sensor_that_never_ends_is_cut_off(tmp_path):
+def test_a_sensor_that_never_ends_is_cut_off(tmp_path: Path) -> None:
     sensor = Counting("a", 10_000, lambda: asyncio.sleep(1e9))
     told = scheduled(tmp_path, waits(RUN_S + 1), sensor)
     assert told[0].report.summary == "failed: cut off: not over after 900 s"
 
 
-def test_a_stop_lets_a_run_end_and_cuts_off_what_does_not(tmp_path):
+def test_a_stop_lets_a_run_end_and_cuts_off_what_does_not(tmp_path: Path) -> None:
     quick = Counting("quick", 1000, lambda: asyncio.sleep(8))
     slow = Counting("slow", 1000, lambda: asyncio.sleep(500))
     told = scheduled(tmp_path, waits(5), quick, slow)
@@ -146,10 +150,10 @@ def test_a_stop_lets_a_run_end_and_cuts_off_what_does_not(tmp_path):
     assert slow.under_way == 0
 
 
-def test_a_disabled_sensor_runs_by_hand_alone(tmp_path):
+def test_a_disabled_sensor_runs_by_hand_alone(tmp_path: Path) -> None:
     sensor = Counting("a", 300)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(1000)
         assert sensor.began == []
         assert schedule.next_run("a") is None
@@ -158,10 +162,10 @@ def test_a_disabled_sensor_runs_by_hand_alone(tmp_path):
     scheduled(tmp_path, story, sensor, entries={"a": SensorEntry(300.0, enabled=False)})
 
 
-def test_another_interval_counts_from_now_and_disturbs_no_other_sensor(tmp_path):
+def test_another_interval_counts_from_now_and_disturbs_no_other_sensor(tmp_path: Path) -> None:
     fast, slow = Counting("fast", 300), Counting("slow", 1000)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(100)
         fast.every_s = 50
         schedule.follow()
@@ -172,14 +176,16 @@ def test_another_interval_counts_from_now_and_disturbs_no_other_sensor(tmp_path)
     scheduled(tmp_path, story, fast, slow)
 
 
-def test_a_wall_clock_set_back_does_not_keep_sensors_waiting(tmp_path):
+def test_a_wall_clock_set_back_does_not_keep_sensors_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With `keep_time` doing nothing, the next run comes an hour late and this fails."""
     sensor = Counting("a", 300)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(10)
-        clock, now = hub.clock, hub.clock.now
-        clock.now = lambda: now() - timedelta(hours=1)
+        now = hub.clock.now
+        monkeypatch.setattr(hub.clock, "now", lambda: now() - timedelta(hours=1))
         schedule.keep_time()
         await asyncio.sleep(300)
         assert len(sensor.began) == 2
@@ -187,10 +193,10 @@ def test_a_wall_clock_set_back_does_not_keep_sensors_waiting(tmp_path):
     scheduled(tmp_path, story, sensor)
 
 
-def test_a_journal_that_cannot_be_written_stops_no_sensor(tmp_path):
+def test_a_journal_that_cannot_be_written_stops_no_sensor(tmp_path: Path) -> None:
     sensor = Counting("a", 300)
 
-    async def story(schedule, hub, told):
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         await asyncio.sleep(10)
         hub.journal._database.execute("PRAGMA query_only=ON")
         await asyncio.sleep(300)
@@ -201,8 +207,8 @@ def test_a_journal_that_cannot_be_written_stops_no_sensor(tmp_path):
     assert len(sensor.began) == 2
 
 
-def test_an_unknown_sensor_is_named_with_those_there_are(tmp_path):
-    async def story(schedule, hub, told):
+def test_an_unknown_sensor_is_named_with_those_there_are(tmp_path: Path) -> None:
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
         with pytest.raises(NotFound, match="no sensor is called 'b'; there are a"):
             await schedule.run_now("b")
 

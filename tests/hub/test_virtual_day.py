@@ -5,23 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from agent_node import commands as c
 from agent_node.lines import encode
+from agent_node.strict import JsonObject, JsonValue
+from arc.hub import Hub
 from arc.operations import operation
 from arc.running import run_hub
 from arc.schedule import RunTold
+from arc.sensor import SensorReport
 from tests.builders import a_task
+from tests.fleet.machines import Machine
 from tests.hub_builders import MemoryFleet, a_hub, scheduler_time
 from tests.virtual_time import LoopClock, VirtualLoop
 
 DAY_S = 24 * 3600
-SKILLS = {"iris": ["arc-research"], "loom": ["ci"], "spark": ["clarity"], "forge": ["deploy"]}
+SKILLS: dict[str, list[JsonValue]] = {
+    "iris": ["arc-research"], "loom": ["ci"], "spark": ["clarity"], "forge": ["deploy"],
+}  # fmt: skip
 
 
 class Day:
@@ -34,7 +42,7 @@ class Day:
         self.ended: set[str] = set()
         self.running: list[tuple[str, str, int]] = []
 
-    async def live(self, hub) -> None:
+    async def live(self, hub: Hub) -> None:
         """Every minute something may come in, start, or end."""
         for minute in range(DAY_S // 60):
             await asyncio.sleep(60)
@@ -45,15 +53,15 @@ class Day:
                 machine.wake()
                 await self.get_on(name, machine)
 
-    async def work_comes_in(self, hub) -> None:
+    async def work_comes_in(self, hub: Hub) -> None:
         """Some at the hub, and a pile of small things at one node, as real days have them."""
-        some = [self.a_new_task() for _ in range(3)]
+        some: list[JsonValue] = [self.a_new_task() for _ in range(3)]
         await hub.inbox.ask("add", {"tasks": some})
         pile = tuple(a_task(self.next(), priority=self.dice.randint(5, 10)) for _ in range(4))
         self.fleet.machines["iris"].store.apply(c.Add(pile))
 
-    def a_new_task(self):
-        skills = SKILLS[self.dice.choice(sorted(SKILLS))]
+    def a_new_task(self) -> JsonObject:
+        skills: list[JsonValue] = SKILLS[self.dice.choice(sorted(SKILLS))]
         return {"subject": f"work {self.next()}", "priority": self.dice.randint(1, 10),
                 "skills": skills}
 
@@ -61,7 +69,7 @@ class Day:
         self.number += 1
         return self.number
 
-    async def get_on(self, name, machine) -> None:
+    async def get_on(self, name: str, machine: Machine) -> None:
         for attempt in [one for one in self.running if one[0] == name]:
             if self.dice.random() < 0.15:
                 self.running.remove(attempt)
@@ -76,12 +84,19 @@ class Day:
                 machine.store.apply(c.Started(uid, got.n, 4242, 99, machine.clock.boot_id()))
 
 
-def a_day(place: Path, *, seconds: float = DAY_S, at_the_end=None, **fields):
+Told = list[tuple[float, RunTold]]  # when each run was over, and what was told of it
+Lived = tuple[Told, Day]
+
+
+def a_day(
+    place: Path, *, seconds: float = DAY_S,
+    at_the_end: Callable[[Hub], Awaitable[None]] | None = None, **fields: Any,
+) -> Lived:  # fmt: skip
     """One day; what was told of every run, and what happened to the work."""
     loop = VirtualLoop()
     clock = LoopClock(loop)
     fleet = MemoryFleet(place, loop)
-    told: list[tuple[float, RunTold]] = []
+    told: Told = []
     day = Day(fleet, Random(3))
 
     async def story() -> None:
@@ -93,7 +108,7 @@ def a_day(place: Path, *, seconds: float = DAY_S, at_the_end=None, **fields):
         living.cancel()
         await ending
 
-    async def end(hub, stop) -> None:
+    async def end(hub: Hub, stop: asyncio.Event) -> None:
         await asyncio.sleep(seconds - 1)
         try:
             if at_the_end is not None:
@@ -110,7 +125,7 @@ def a_day(place: Path, *, seconds: float = DAY_S, at_the_end=None, **fields):
 
 
 # What each verb of `arc skills run --name SENSOR -- VERB` asks of the hub.
-VERBS = {
+VERBS: dict[str, dict[str, tuple[str, JsonObject]]] = {
     "fleet-rebalance": {"status": ("skills.status", {}), "plan": ("plan", {}),
                         "steal": ("sensors.run", {}), "show": ("sensors.show", {"run": 1})},
     "fleet-router": {"status": ("skills.status", {}), "dry-run": ("plan", {"routes": True}),
@@ -121,24 +136,24 @@ ANOTHER_TEST = {"why"}  # its answers have tests of their own
 
 
 @pytest.fixture(scope="module")
-def the_day(tmp_path_factory):
+def the_day(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     place = tmp_path_factory.mktemp("day")
     told, day = a_day(place)
     return told, day
 
 
-def reports(told, sensor):
+def reports(told: Told, sensor: str) -> list[SensorReport]:
     return [run.report for _, run in told if run.report.sensor == sensor]
 
 
-def test_a_day_has_48_router_and_288_rebalance_and_health_runs(the_day):
+def test_a_day_has_48_router_and_288_rebalance_and_health_runs(the_day: Lived) -> None:
     told, _ = the_day
     assert Counter(run.report.sensor for _, run in told) == {
         "fleet-router": 48, "fleet-rebalance": 288, "fleet-health": 288,
     }  # fmt: skip
 
 
-def test_no_run_of_a_day_overlaps_another_of_its_sensor(the_day):
+def test_no_run_of_a_day_overlaps_another_of_its_sensor(the_day: Lived) -> None:
     told, _ = the_day
     for sensor in ("fleet-router", "fleet-rebalance", "fleet-health"):
         spans = [(run.began, run.report.took_s) for _, run in told if run.report.sensor == sensor]
@@ -147,13 +162,13 @@ def test_no_run_of_a_day_overlaps_another_of_its_sensor(the_day):
             assert (following - began).total_seconds() >= took_s
 
 
-def test_no_run_of_a_day_failed_and_every_run_was_written_down(the_day):
+def test_no_run_of_a_day_failed_and_every_run_was_written_down(the_day: Lived) -> None:
     told, _ = the_day
     assert {run.report.outcome for _, run in told} <= {"done", "skipped"}
     assert all(run.number is not None for _, run in told)
 
 
-def test_tasks_moved_all_day_and_none_ran_twice(the_day):
+def test_tasks_moved_all_day_and_none_ran_twice(the_day: Lived) -> None:
     told, day = the_day
     routed = sum(report.acted for report in reports(told, "fleet-router"))
     stolen = sum(report.acted for report in reports(told, "fleet-rebalance"))
@@ -162,21 +177,24 @@ def test_tasks_moved_all_day_and_none_ran_twice(the_day):
     assert max(day.started.values()) == 1
 
 
-def test_a_skipped_run_of_a_day_says_no_idle_or_no_busy_and_asked_no_queue(the_day):
+def test_a_skipped_run_of_a_day_says_no_idle_or_no_busy_and_asked_no_queue(the_day: Lived) -> None:
     told, _ = the_day
     skipped = [one for one in reports(told, "fleet-rebalance") if one.outcome == "skipped"]
     assert {one.skipped for one in skipped} <= {"no idle", "no busy"}
     assert skipped
-    assert all("candidates" not in one.details["requests"] for one in skipped)
+    for one in skipped:
+        requests = one.details["requests"]
+        assert isinstance(requests, dict)
+        assert "candidates" not in requests
 
 
-def test_a_cycle_of_five_takes_15_requests_or_says_what_for(the_day):
+def test_a_cycle_of_five_takes_15_requests_or_says_what_for(the_day: Lived) -> None:
     told, _ = the_day
     for report in reports(told, "fleet-rebalance"):
         assert report.requests <= 15 or f"{report.requests} requests (" in report.summary
 
 
-def test_every_cycle_with_an_idle_and_a_busy_node_moves_or_names_the_rule(the_day):
+def test_every_cycle_with_an_idle_and_a_busy_node_moves_or_names_the_rule(the_day: Lived) -> None:
     """Fault of the original: 56 cycles, not one steal, and nobody could see why."""
     told, _ = the_day
     for report in reports(told, "fleet-rebalance"):
@@ -184,10 +202,10 @@ def test_every_cycle_with_an_idle_and_a_busy_node_moves_or_names_the_rule(the_da
             assert report.acted or report.decisions
 
 
-def test_every_verb_of_every_sensor_answers_while_the_hub_runs(tmp_path):
-    answers = {}
+def test_every_verb_of_every_sensor_answers_while_the_hub_runs(tmp_path: Path) -> None:
+    answers: dict[tuple[str, str], tuple[dict[str, Any], int]] = {}
 
-    async def try_all(hub):
+    async def try_all(hub: Hub) -> None:
         for sensor in hub.sensors:
             assert set(sensor.verbs) - ANOTHER_TEST == set(VERBS[sensor.name])
             for verb, (op, args) in VERBS[sensor.name].items():

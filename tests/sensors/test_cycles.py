@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject
+from arc.hub import Hub
 from arc.sensor import SensorReport
 from tests.hub_builders import TimedLink
-from tests.sensors_stage import Scene
+from tests.sensors_stage import Scene, rows, within
+
+Scenes = Callable[..., Scene]
 
 
 @pytest.fixture
-def scene(tmp_path):
+def scene(tmp_path: Path) -> Iterator[Scenes]:
     made: list[Scene] = []
 
     def make(**fields: Any) -> Scene:
@@ -30,7 +37,7 @@ def scene(tmp_path):
 REBALANCE, ROUTER, HEALTH = "fleet-rebalance", "fleet-router", "fleet-health"
 
 
-def a_night(scene) -> Scene:
+def a_night(scene: Scenes) -> Scene:
     """Iris has twelve waiting, loom has been idle for a while, the others work."""
     night = scene()
     night.has("iris", 13, priority=8)
@@ -42,7 +49,7 @@ def a_night(scene) -> Scene:
     return night
 
 
-def test_the_seeds_night_moves_three_and_iris_is_at_nine(scene):
+def test_the_seeds_night_moves_three_and_iris_is_at_nine(scene: Scenes) -> None:
     night = a_night(scene)
     report = night.run(REBALANCE)
 
@@ -52,7 +59,7 @@ def test_the_seeds_night_moves_three_and_iris_is_at_nine(scene):
     assert (night.waiting("iris"), night.waiting("loom")) == (9, 3)
 
 
-def test_the_reasons_of_a_run_add_up_to_what_waits(scene):
+def test_the_reasons_of_a_run_add_up_to_what_waits(scene: Scenes) -> None:
     night = a_night(scene)
     report = night.run(REBALANCE)
     counted = sum(one.count for one in report.decisions if not one.uid and one.node == "iris")
@@ -60,7 +67,7 @@ def test_the_reasons_of_a_run_add_up_to_what_waits(scene):
     assert report.details["kept"] == {"receiver_has_room": 9}
 
 
-def test_a_cycle_takes_15_requests_at_most(scene):
+def test_a_cycle_takes_15_requests_at_most(scene: Scenes) -> None:
     report = a_night(scene).run(REBALANCE)
     assert report.requests == 10
     assert report.details["requests"] == {
@@ -69,7 +76,7 @@ def test_a_cycle_takes_15_requests_at_most(scene):
     }  # fmt: skip
 
 
-def test_without_an_idle_node_no_queue_is_asked(scene):
+def test_without_an_idle_node_no_queue_is_asked(scene: Scenes) -> None:
     night = scene()
     for node in night.fleet.machines:
         night.has(node, 8)
@@ -77,10 +84,10 @@ def test_without_an_idle_node_no_queue_is_asked(scene):
     report = night.run(REBALANCE)
     assert (report.outcome, report.skipped) == ("skipped", "no idle")
     assert report.details["requests"] == {"status": 4}
-    assert {one["rule"] for one in report.details["nodes"] if one["part"] != "busy"} == set()
+    assert {one["rule"] for one in rows(report.details, "nodes") if one["part"] != "busy"} == set()
 
 
-def test_without_a_busy_node_no_queue_is_asked(scene):
+def test_without_a_busy_node_no_queue_is_asked(scene: Scenes) -> None:
     night = scene()
     night.passes(300)
     report = night.run(REBALANCE)
@@ -88,19 +95,19 @@ def test_without_a_busy_node_no_queue_is_asked(scene):
     assert report.details["requests"] == {"status": 4}
 
 
-def test_a_node_that_cannot_be_read_is_neither_idle_nor_empty(scene):
+def test_a_node_that_cannot_be_read_is_neither_idle_nor_empty(scene: Scenes) -> None:
     """Fault of the original: no answer and no work were one and the same."""
     night = a_night(scene)
     night.off("loom")
     report = night.run(REBALANCE)
     assert (report.skipped, report.unseen) == ("no idle", 1)
     assert "1 node not seen (loom)" in report.summary
-    (said,) = [one for one in report.details["nodes"] if one["node"] == "loom"]
+    (said,) = [one for one in rows(report.details, "nodes") if one["node"] == "loom"]
     assert (said["part"], said["rule"]) == ("out", "unreachable")
     assert "idle" not in said
 
 
-def test_a_cycle_that_saw_no_node_could_not_look(scene):
+def test_a_cycle_that_saw_no_node_could_not_look(scene: Scenes) -> None:
     """Fault of the original: 56 cycles of failed queries looked like 56 quiet nights."""
     night = a_night(scene)
     for node in night.fleet.machines:
@@ -114,7 +121,7 @@ def test_a_cycle_that_saw_no_node_could_not_look(scene):
 class DeafLink(TimedLink):
     """Its queue cannot be looked into, and everything else works."""
 
-    async def ask(self, do, fields=None, *, timeout_s=None):
+    async def ask(self, do: str, fields: Any = None, *, timeout_s: float | None = None) -> Any:
         from arc.errors import AnswerUnreadable
 
         if do == "candidates":
@@ -122,7 +129,7 @@ class DeafLink(TimedLink):
         return await super().ask(do, fields, timeout_s=timeout_s)
 
 
-def test_a_queue_that_could_not_be_looked_into_is_not_an_empty_one(scene):
+def test_a_queue_that_could_not_be_looked_into_is_not_an_empty_one(scene: Scenes) -> None:
     night = a_night(scene)
     night.hub.links["iris"] = DeafLink(night.fleet.machines["iris"], night.fleet)
     report = night.run(REBALANCE)
@@ -135,19 +142,19 @@ def test_a_queue_that_could_not_be_looked_into_is_not_an_empty_one(scene):
     assert report.summary == "could not look: no queue could be read; 1 queue not read (iris)"
 
 
-def test_one_suspended_node_stops_nothing_but_itself(scene):
+def test_one_suspended_node_stops_nothing_but_itself(scene: Scenes) -> None:
     """Fault of the original: suspending one agent disabled every sensor of the fleet."""
     night = a_night(scene)
     night.hub.journal.words.suspend("spark", reason="x", by="human:lukas")
     del night.hub.links["spark"]  # as `follow_words` does
     report = night.run(REBALANCE)
     assert report.acted == 3
-    assert report.details["requests"]["status"] == 3
-    (said,) = [one for one in report.details["nodes"] if one["node"] == "spark"]
+    assert within(report.details, "requests", "status") == 3
+    (said,) = [one for one in rows(report.details, "nodes") if one["node"] == "spark"]
     assert said["because"] == "suspended by human:lukas: x"
 
 
-def test_a_paused_fleet_moves_nothing_and_is_still_judged(scene):
+def test_a_paused_fleet_moves_nothing_and_is_still_judged(scene: Scenes) -> None:
     night = a_night(scene)
     night.hub.journal.words.pause_fleet(reason="move", by="human:lukas")
     for sensor in (REBALANCE, ROUTER):
@@ -155,10 +162,10 @@ def test_a_paused_fleet_moves_nothing_and_is_still_judged(scene):
     assert night.run(HEALTH).outcome == "done"
 
 
-def test_what_a_dead_hub_left_in_doubt_is_settled_before_anything_else(scene):
+def test_what_a_dead_hub_left_in_doubt_is_settled_before_anything_else(scene: Scenes) -> None:
     """The hub died after the escrow; with `settle` left out of the cycle, this fails."""
     night = a_night(scene)
-    (task, *_) = night.asks("iris", "list", states=["READY"])["tasks"]
+    (task, *_) = rows(night.asks("iris", "list", states=["READY"]), "tasks")
     night.asks("iris", "escrow", to="loom", why="stolen", lease_s=600,
                moves=[{"xfer": night.hub.mint(), "uid": task["uid"], "epoch": task["epoch"]}])
 
@@ -170,7 +177,7 @@ def test_what_a_dead_hub_left_in_doubt_is_settled_before_anything_else(scene):
     assert (night.waiting("iris"), night.waiting("loom")) == (9, 3)
 
 
-def test_a_draining_node_is_emptied_whatever_the_caps(scene):
+def test_a_draining_node_is_emptied_whatever_the_caps(scene: Scenes) -> None:
     night = scene()
     night.has("forge", 7, priority=2)
     night.asks("forge", "drain", reason="disk swap")
@@ -180,7 +187,7 @@ def test_a_draining_node_is_emptied_whatever_the_caps(scene):
     assert night.waiting("forge") == 0
 
 
-def test_the_router_sends_each_task_to_the_owner_of_its_domain(scene):
+def test_the_router_sends_each_task_to_the_owner_of_its_domain(scene: Scenes) -> None:
     day = scene()
     day.asks("inbox", "add", tasks=[
         {"subject": "a", "skills": ["clarity"]}, {"subject": "b", "skills": ["arc-research"]},
@@ -192,20 +199,22 @@ def test_the_router_sends_each_task_to_the_owner_of_its_domain(scene):
     assert day.run(ROUTER).skipped == "nothing to route"
 
 
-def test_many_tasks_of_one_source_all_arrive(scene):
+def test_many_tasks_of_one_source_all_arrive(scene: Scenes) -> None:
     """Fault of the original: every routed task had one source, and all but one vanished."""
     day = scene()
     tasks = [{"subject": f"t{n}", "skills": ["clarity"], "body": "x" * 5000} for n in range(8)]
     day.asks("inbox", "add", tasks=tasks)
     assert day.run(ROUTER).acted == 8
-    listed = day.asks("spark", "list", states=["READY"])["tasks"]
+    listed = rows(day.asks("spark", "list", states=["READY"]), "tasks")
     assert len(listed) == 8
-    shown = day.asks("spark", "show", uid=listed[0]["uid"])["task"]
-    assert len(shown["body"]) == 5000
-    assert shown["source"] == "fleet:arc:router"
+    shown = day.asks("spark", "show", uid=listed[0]["uid"])
+    body = within(shown, "task", "body")
+    assert isinstance(body, str)
+    assert len(body) == 5000
+    assert within(shown, "task", "source") == "fleet:arc:router"
 
 
-def test_what_nobody_wants_is_counted_and_stays_at_the_hub_with_the_reason(scene):
+def test_what_nobody_wants_is_counted_and_stays_at_the_hub_with_the_reason(scene: Scenes) -> None:
     day = scene()
     day.asks("inbox", "add", tasks=[{"subject": "x", "skills": ["cooking"]}])
     for cycles in (1, 2):
@@ -217,7 +226,7 @@ def test_what_nobody_wants_is_counted_and_stays_at_the_hub_with_the_reason(scene
     assert list(day.hub.journal.nodes.unclaimed().values()) == [2]
 
 
-def test_urgent_tasks_that_nobody_takes_hide_none_behind_them(scene):
+def test_urgent_tasks_that_nobody_takes_hide_none_behind_them(scene: Scenes) -> None:
     """The original read the 20 most urgent tasks of a queue, and looked no further."""
     day = scene()
     urgent = [{"subject": "x", "skills": ["cooking"], "priority": 1} for _ in range(260)]
@@ -228,18 +237,20 @@ def test_urgent_tasks_that_nobody_takes_hide_none_behind_them(scene):
     assert {move.idle for move in report.moves} == {"iris"}
 
 
-def test_a_refusal_is_remembered(scene):
+def test_a_refusal_is_remembered(scene: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that says no at the last step is not asked again at once."""
     night = a_night(scene)
     link = night.hub.links["loom"]
     ask = link.ask
 
-    async def paused_meanwhile(do, fields=None, *, timeout_s=None):
+    async def paused_meanwhile(
+        do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
+    ) -> JsonObject:
         if do == "hold":
             await ask("pause", {"reason": "lunch", "by": "human:lukas"})
         return await ask(do, fields, timeout_s=timeout_s)
 
-    link.ask = paused_meanwhile
+    monkeypatch.setattr(link, "ask", paused_meanwhile)
     report = night.run(REBALANCE)
     assert report.acted == 0
     assert {one.outcome for one in report.moves} == {"kept"}
@@ -247,14 +258,14 @@ def test_a_refusal_is_remembered(scene):
     assert night.waiting("iris") == 12
 
 
-def test_two_runs_that_move_tasks_do_not_take_each_others_moves_for_doubts(scene):
+def test_two_runs_that_move_tasks_do_not_take_each_others_moves_for_doubts(scene: Scenes) -> None:
     """With the hub's `moving` lock removed, one settles what another is moving, and this fails."""
     night = a_night(scene)
     night.asks("inbox", "add", tasks=[{"subject": str(n), "skills": ["clarity"]} for n in range(4)])
     now = night.hub.clock.now()
     sensors = {one.name: one for one in night.hub.sensors}
 
-    async def both():
+    async def both() -> list[SensorReport]:
         return await asyncio.gather(
             *(sensors[name].run(night.hub, now) for name in (ROUTER, REBALANCE) * 2))
 
@@ -263,15 +274,28 @@ def test_two_runs_that_move_tasks_do_not_take_each_others_moves_for_doubts(scene
     assert sum(one.acted for one in reports) == 7
 
 
-def test_a_woken_run_asks_who_woke_it_and_who_has_work(scene):
+def test_a_woken_run_asks_who_woke_it_and_who_has_work(scene: Scenes) -> None:
     night = a_night(scene)
     night.run(HEALTH)
     report = night.run(REBALANCE, woken=frozenset({"loom"}))
     assert report.acted == 3
-    assert report.details["requests"]["status"] == 2
+    assert within(report.details, "requests", "status") == 2
 
 
-def test_health_prints_and_journals_idle_with_rebalance_disabled(scene):
+def test_a_woken_run_asks_again_whoever_had_news_since(scene: Scenes) -> None:
+    """What a node said before it was paused or began to work is not true now.
+
+    Guard removed once (`stirred` left out of who is asked): spark's old word stood, two asked.
+    """
+    night = a_night(scene)
+    night.run(HEALTH)
+    night.hub.stirred.add("spark")
+    report = night.run(REBALANCE, woken=frozenset({"loom"}))
+    assert within(report.details, "requests", "status") == 3
+    assert night.hub.stirred == set()
+
+
+def test_health_prints_and_journals_idle_with_rebalance_disabled(scene: Scenes) -> None:
     """The seed's first phase stands by itself."""
     from arc.settings import SensorEntry
 
@@ -280,15 +304,17 @@ def test_health_prints_and_journals_idle_with_rebalance_disabled(scene):
     day.works("iris")
     day.passes(60)
     report = day.run(HEALTH)
-    nodes = {one["node"]: one for one in report.details["nodes"]}
+    nodes = {one["node"]: one for one in rows(report.details, "nodes")}
     assert nodes["loom"]["idle"] is True
     assert nodes["loom"]["idle_since"] == "2026-03-10T03:45:00.000Z"
     assert (nodes["iris"]["idle"], nodes["iris"]["idle_since"]) == (False, None)
     number = day.hub.journal.runs.add(report, began=day.hub.clock.now(), because="x")
-    assert day.hub.journal.runs.run(number).report.details == report.details
+    run = day.hub.journal.runs.run(number)
+    assert run is not None
+    assert run.report.details == report.details
 
 
-def test_a_trouble_is_told_once_and_its_end_too(scene):
+def test_a_trouble_is_told_once_and_its_end_too(scene: Scenes) -> None:
     day = scene()
     day.fleet.machines["iris"].host.dispatching = False
     day.fleet.machines["iris"].restart()
@@ -305,7 +331,7 @@ def test_a_trouble_is_told_once_and_its_end_too(scene):
     assert events == [("alert_began", "iris"), ("alert_ended", "iris")]
 
 
-def test_nodes_in_the_same_trouble_are_one_message():
+def test_nodes_in_the_same_trouble_are_one_message() -> None:
     from arc.decisions.alerts import Alert
     from sensors.fleet_health import lines_of
 
@@ -320,25 +346,26 @@ def ends(scene: Scene, node: str, *, well: str) -> None:
     for how in well:
         result = c.Result("completed") if how == "+" else c.Result("failed", error_kind="crash")
         got = machine.store.apply(c.Claim(node))
+        assert isinstance(got, c.Claimed)
         machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
         machine.store.apply(c.Finish(got.task.uid, got.n, result))
 
 
-def test_a_node_that_fails_fast_draws_no_work(scene):
+def test_a_node_that_fails_fast_draws_no_work(scene: Scenes) -> None:
     """A black hole is always idle. With `no_work` left out of the memory, this fails."""
     night = a_night(scene)
     ends(night, "loom", well="--+--+")
     night.passes(200)
     report = night.run(HEALTH)
-    assert {one["node"]: one["state"] for one in report.details["nodes"]}["loom"] == "failing"
+    assert {one["node"]: one["state"] for one in rows(report.details, "nodes")}["loom"] == "failing"
 
     report = night.run(REBALANCE)
     assert report.skipped == "no idle"
-    (said,) = [one for one in report.details["nodes"] if one["node"] == "loom"]
+    (said,) = [one for one in rows(report.details, "nodes") if one["node"] == "loom"]
     assert said["rule"] == "work_succeeds"
 
 
-def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene):
+def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene: Scenes) -> None:
     """Five wait on iris, no more than the threshold, and two nodes stand idle beside them."""
     night = scene()
     night.has("iris", 13, priority=8)
@@ -348,7 +375,7 @@ def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene):
         night.off(node)
     night.passes(150)
     first = night.run(HEALTH)
-    assert [(one["node"], one["rule"]) for one in first.details["stranded"]] == [
+    assert [(one["node"], one["rule"]) for one in rows(first.details, "stranded")] == [
         ("loom", "busy_node_is_busy")]
     assert night.hub.journal.nodes.stranded() == {("loom", "busy_node_is_busy"): 0.0}
 
@@ -360,7 +387,7 @@ def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene):
     assert 299 < seconds < 302
 
 
-def test_events_are_heard_once_and_survive_the_hub(scene):
+def test_events_are_heard_once_and_survive_the_hub(scene: Scenes) -> None:
     day = scene()
     ends(day, "iris", well="---")
     day.run(HEALTH)
@@ -368,7 +395,7 @@ def test_events_are_heard_once_and_survive_the_hub(scene):
     assert len(day.hub.journal.nodes.ended("iris", within_s=3600)) == 3
 
 
-def test_a_task_that_runs_too_long_is_named(scene):
+def test_a_task_that_runs_too_long_is_named(scene: Scenes) -> None:
     day = scene()
     day.has("iris", 1)
     day.works("iris")
@@ -378,16 +405,16 @@ def test_a_task_that_runs_too_long_is_named(scene):
     assert "01TASK00000000000000000101 runs for 1h 1m" in trouble.because
 
 
-def test_a_slow_request_is_named_in_the_runs_own_line(scene):
+def test_a_slow_request_is_named_in_the_runs_own_line(scene: Scenes) -> None:
     night = a_night(scene)
-    night.hub.links["spark"].takes_s = 3.0
+    night.link("spark").takes_s = 3.0
     report = night.run(REBALANCE)
     assert "spark took 3.0 s for status" in report.summary
 
 
-def test_one_silent_node_delays_a_run_by_its_deadline_alone(scene):
+def test_one_silent_node_delays_a_run_by_its_deadline_alone(scene: Scenes) -> None:
     night = a_night(scene)
-    night.hub.links["spark"].takes_s = 1e6
+    night.link("spark").takes_s = 1e6
     before = night.loop.seconds
     report = night.run(REBALANCE)
     assert night.loop.seconds - before < 11
@@ -395,7 +422,9 @@ def test_one_silent_node_delays_a_run_by_its_deadline_alone(scene):
     assert report.unseen == 1
 
 
-def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_finding(tmp_path):
+def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_finding(
+    tmp_path: Path
+) -> None:
     from importlib.metadata import EntryPoint
 
     from sensors import find_sensors
@@ -409,7 +438,9 @@ def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_find
     ]
     import sys
 
-    sys.modules.setdefault(__name__, SimpleNamespace(Good=Good, Twin=Twin, Odd=Odd))
+    here = ModuleType(__name__)
+    vars(here).update(Good=Good, Twin=Twin, Odd=Odd)
+    sys.modules.setdefault(__name__, here)
     found = find_sensors(settings_for(tmp_path), offered=offered)
     assert [one.name for one in found.sensors] == [
         "fleet-health", "fleet-router", "fleet-rebalance", "good"]
@@ -422,7 +453,7 @@ def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_find
 class Good:
     name, every_s, verbs = "good", 60.0, {"status": "the last run"}
 
-    async def run(self, hub, now):
+    async def run(self, hub: Hub, now: datetime) -> SensorReport:
         return SensorReport("good", "done", "x")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.sensors_stage import Scene
+from tests.sensors_stage import Scene, rows
 
 # Who was idle, who was busy, and in how many cycles on end; by the first letters of the seed's
 # nodes: forge, iris, loom, spark. 2026-03-09 14:44Z to 2026-03-11 01:57Z, 0 steals.
@@ -21,14 +23,14 @@ NODES = {name[0]: name for name in ("forge", "iris", "loom", "spark")}
 
 def cycles() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     words = CYCLES.split()
-    rows = []
+    found: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     for sets, times in zip(words[::2], words[1::2], strict=True):
         idle, busy = (tuple(NODES[letter] for letter in some) for some in sets.split(":"))
-        rows += [(idle, busy)] * int(times)
-    return rows
+        found += [(idle, busy)] * int(times)
+    return found
 
 
-def mixed(node: str) -> list[dict]:
+def mixed(node: str) -> list[dict[str, Any]]:
     """Twelve tasks as such queues held them: urgent ones, the node's own work, and small things."""
     own = {"forge": "deploy", "iris": "arc-research", "loom": "ci", "spark": "clarity"}[node]
     return [
@@ -39,13 +41,15 @@ def mixed(node: str) -> list[dict]:
     ]
 
 
-def test_there_are_56_of_them():
+def test_there_are_56_of_them() -> None:
     assert len(cycles()) == 56
     assert sum(len(idle) == 3 and busy == ("iris",) for idle, busy in cycles()) == 22
 
 
 @pytest.mark.parametrize(("idle", "busy"), sorted(set(cycles())))
-def test_every_cycle_moves_tasks_or_names_the_rule_for_each_that_stays(tmp_path, idle, busy):
+def test_every_cycle_moves_tasks_or_names_the_rule_for_each_that_stays(
+    tmp_path: Path, idle: tuple[str, ...], busy: tuple[str, ...],
+) -> None:
     stage = Scene(tmp_path)
     for place, node in enumerate(sorted(NODES.values())):
         if node in busy:
@@ -68,7 +72,7 @@ def test_every_cycle_moves_tasks_or_names_the_rule_for_each_that_stays(tmp_path,
         assert kept + moved == before[node]
         assert all(one.because for one in report.decisions if one.node == node)
     places = list(chain.from_iterable(
-        [task["uid"] for task in stage.asks(node, "list", states=["READY"])["tasks"]]
+        [task["uid"] for task in rows(stage.asks(node, "list", states=["READY"]), "tasks")]
         for node in NODES.values()))  # fmt: skip
     assert len(places) == len(set(places)) == sum(before.values())
     stage.close()
