@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
+from typing import cast
 
 from .clock import iso, parse_iso
 from .errors import BadInput
@@ -31,6 +33,7 @@ def _wrong(value: JsonValue, name: str, wanted: str) -> BadInput:
     return BadInput(f"a {kind_of(value)} where {wanted} belongs", name)
 
 
+@cache  # the bounds stand in the code: there are few, and each check is made once
 def text(longest: int, *, one_line: bool = True) -> Check:
     """Text of at most so many characters; a bound in bytes where it is stored whole."""
 
@@ -61,6 +64,7 @@ def body(value: JsonValue, name: str) -> JsonValue:
     return value
 
 
+@cache
 def integer(lowest: int, highest: int) -> Check:
     """A whole number in a range; true and 5.0 are not numbers here."""
 
@@ -74,6 +78,7 @@ def integer(lowest: int, highest: int) -> Check:
     return check
 
 
+@cache
 def number(lowest: float, highest: float) -> Check:
     """A number in a range, whole or not."""
 
@@ -131,6 +136,7 @@ def node_name(value: JsonValue, name: str) -> JsonValue:
     return value
 
 
+@cache
 def one_of(*words: str) -> Check:
     """One of a few words."""
 
@@ -148,12 +154,14 @@ def words(value: JsonValue, name: str) -> JsonValue:
         raise _wrong(value, name, "a list of words")
     if len(value) > TAGS_MAX:
         raise BadInput(f"{len(value)} entries; at most {TAGS_MAX} are taken", name)
-    for word in value:
-        if type(word) is not str or not word or len(word) > TAG_MAX:
-            raise BadInput(f"each entry is 1 to {TAG_MAX} characters of text", name)
-        if not word.isprintable():
-            raise BadInput("an entry holds a character that cannot be printed", name)
-    return sorted(set(value)) if len(value) > 1 else value  # type: ignore[type-var]
+    if not value:
+        return value
+    listed = cast("list[str]", value)
+    if {*map(type, value)} != {str} or max(map(len, listed)) > TAG_MAX or "" in listed:
+        raise BadInput(f"each entry is 1 to {TAG_MAX} characters of text", name)
+    if not "".join(listed).isprintable():
+        raise BadInput("an entry holds a character that cannot be printed", name)
+    return [*sorted(set(listed))] if len(listed) > 1 else value
 
 
 def ordered_words(value: JsonValue, name: str) -> JsonValue:

@@ -37,9 +37,10 @@ class Fields:
 
     def take(self, name: str, check: Check) -> JsonValue:
         """The checked value of a field that has to be there."""
-        if self.values.get(name) is None:
+        value = self.values.get(name)
+        if value is None:
             raise BadInput("missing", self.name_of(name))
-        return check(self.values[name], self.name_of(name))
+        return check(value, f"{self._where}.{name}" if self._where else name)
 
     def has(self, name: str) -> bool:
         """Whether the field says something; null says nothing."""
@@ -71,6 +72,9 @@ class Fields:
 
     def whole(self, name: str, lowest: int, highest: int) -> int:
         """A whole number in a range."""
+        value = self.values.get(name)  # a report has many: the usual case is looked at first
+        if type(value) is int and lowest <= value <= highest:
+            return value
         return cast("int", self.take(name, fields.integer(lowest, highest)))
 
     def maybe_whole(self, name: str, lowest: int, highest: int) -> int | None:
@@ -96,6 +100,9 @@ class Fields:
 
     def flag(self, name: str) -> bool:
         """true, or false when the request says nothing."""
+        value = self.values.get(name)
+        if type(value) is bool:
+            return value
         return self.has(name) and bool(self.take(name, fields.boolean))
 
     def word(self, name: str, *words: Word) -> Word:

@@ -119,11 +119,15 @@ def who_answers(
 
 
 def standing(view: FleetView, fenced: Sequence[Fenced]) -> tuple[Fenced, ...]:
-    """The fences of machines that have not come back as something later since."""
+    """The fences of machines that have not come back as something later since.
+
+    Of a machine that was fenced in more than one life only the last: it has come back from those
+    before, and a node that heard of it refuses a word that still counts with them.
+    """
     lives = {node.name: node.report.incarnation for node in view.seen}
-    return tuple(
-        dict.fromkeys(one for one in fenced if lives.get(one.node, "") <= one.incarnation)
-    )
+    for one in fenced:
+        lives[one.node] = max(lives.get(one.node, ""), one.incarnation)
+    return tuple(dict.fromkeys(one for one in fenced if lives[one.node] <= one.incarnation))
 
 
 async def _what_went_there(

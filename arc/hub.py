@@ -49,6 +49,8 @@ class Hub:
     moving: asyncio.Lock = field(default_factory=asyncio.Lock)
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
+    # Nodes that said anything since they were last asked: what is known of them is not true now.
+    stirred: set[str] = field(default_factory=set)
     longest: dict[str, tuple[str, float]] = field(default_factory=dict)  # node: (uid, seconds)
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet
     schedule: Schedule | None = None  # None: nobody runs the sensors on time here

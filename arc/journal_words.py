@@ -82,8 +82,12 @@ class WordBook:
         return bool(found)
 
     def fences(self) -> tuple[Fence, ...]:
-        """Every fence, oldest first."""
-        rows = self._rows.read("SELECT * FROM fence ORDER BY at, node")
+        """Every fence that still stands, oldest first: those of machines that have not been met as
+        another since. One that came back may have work again, so it has to be asked again.
+        """
+        rows = self._rows.read(
+            "SELECT * FROM fence WHERE NOT EXISTS (SELECT 1 FROM met WHERE met.node = fence.node"
+            " AND met.incarnation <> fence.incarnation) ORDER BY at, node")
         return tuple(
             Fence(node=str(row["node"]), incarnation=str(row["incarnation"]),
                   at=parse_iso(str(row["at"])), by=str(row["said_by"]), reason=str(row["reason"]))

@@ -67,6 +67,7 @@ class Listening:
 
     def heard(self, node: str, event: str) -> None:
         """Called by a link, in no task of its own: it only notes what is to be done."""
+        self.hub.stirred.add(node)
         if self.hub.settings.steal.swift:
             if event in HUNGRY or (event in SURPLUS and node == INBOX):
                 self._wake(ROUTER, node)

@@ -52,8 +52,8 @@ async def look(
 ) -> Look:
     """What every node says now, or why it cannot be known.
 
-    With `woken`, only these nodes and those with waiting work are asked; of the others stands what
-    they said last, with its age. Suspended nodes are not asked at all.
+    With `woken`, only these nodes, those with waiting work and those with news are asked; of the
+    others stands what they said last, with its age. Suspended nodes are not asked at all.
     """
     tally = Tally(hub.links, hub.clock)
     names = _to_ask(hub, woken)
@@ -147,10 +147,11 @@ def _taken(hub: Hub) -> Counter[str]:
 
 
 def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
+    stirred, hub.stirred = hub.stirred, set()
     if not woken or hub.last_view is None:
         return set(hub.links)
     waiting = {node.name for node in hub.last_view.seen if node.report.pending_count}
-    return (({*woken} | waiting) & hub.links.keys()) | {INBOX}
+    return (({*woken} | waiting | stirred) & hub.links.keys()) | {INBOX}
 
 
 def _remember(hub: Hub, found: FleetView) -> None:

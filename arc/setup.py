@@ -125,7 +125,7 @@ FLEET_YAML = """\
 # `arc config check` says what is wrong with this file, `arc explain KEY` what a key is for.
 # The running hub follows changes by itself, and keeps the last good file when this one is not.
 
-# Machines. One by one with `arc nodes add`, or by hand:
+# Machines, one line each:
 #   - {name: spark, host: spark.lan, port: 22, user: agent, owns: [protocol], also: [research]}
 #   - {name: arc, local: true}        a node on this machine
 nodes: []

@@ -6,9 +6,12 @@ import ast
 import re
 
 from agent_node.task import CHANGES, State
-from tools.document import error_classes, render_errors, render_map
+from arc.survey import _RULES
+from tests.hub.cli.test_commands_page import there as commands
+from tools.document import error_classes, hub_codes, render_errors, render_map
 from tools.draw_states import render_states
 from tools.rooms import ROOMS
+from tools.rule_table import all_rules, render_rules
 from tools.sources import PACKAGES, ROOT, sources
 
 DOCS = ROOT / "docs"
@@ -58,10 +61,47 @@ def test_every_error_says_more_than_its_name() -> None:
             if len(error.sentence) < len(error.code) + 15] == []
 
 
+def test_every_rule_of_a_decision_has_its_row_and_every_row_a_rule() -> None:
+    page = read("rules.md")
+    assert [line for line in render_rules().splitlines() if line not in page] == [], MAKE_DOCS
+    assert sorted(re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)) == sorted(all_rules())
+
+
+def test_a_rule_names_every_place_that_may_say_it() -> None:
+    """`arc why` names a rule wherever it kept a task; the page has to know of that place."""
+    found = {name: sorted(rule.places) for name, rule in all_rules().items()}
+    assert found["never_this_domain"] == ["draining", "routing", "stealing"]
+    assert found["fresh_report"] == ["draining", "health", "routing", "stealing"]
+    assert found["work_succeeds"] == ["draining", "health", "routing", "stealing"]
+    assert found["load_below_hard"] == ["routing"]
+
+
 def test_whatever_an_operator_may_meet_at_night_has_a_line() -> None:
     page = read("at-3am.md")
     codes = {error.code for error in error_classes()} | refusal_codes()
+    codes |= {code for code in hub_codes() if not code.startswith("ARC-CFG-")}  # one row for all
+    codes |= {rule for _, rule in _RULES} | {"suspended", "not_asked"}
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+def test_a_page_or_a_hint_names_no_command_that_does_not_exist() -> None:
+    """Whoever is stuck types what stands there; what only will exist stands in the README."""
+    names = {" ".join(name.split()[:3]) for name in commands()}
+    groups = {name.split()[1] for name in names if len(name.split()) > 2}
+    firsts = {name.split()[1] for name in names}
+    pages = [*DOCS.rglob("*.md"), *(ROOT / "arc" / "explanations").glob("*.md")]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
+    texts |= {source.path: source.text for source in sources("arc", "sensors")}
+    named = {(place, first, second) for place, text in texts.items()
+             for first, second in re.findall(r"(?:`|[:;,] |then |^)arc ([a-z]+)(?: ([a-z]+))?",
+                                             text, re.MULTILINE)}  # fmt: skip
+    wrong = {(place, first, second) for place, first, second in named
+             if first in firsts and first in groups and second
+             and f"arc {first} {second}" not in names}  # fmt: skip
+    wrong |= {(place, first, "") for place, text in texts.items()
+              for first in re.findall(r"`arc ([a-z]+)\b", text) if first not in firsts}
+    assert sorted(wrong) == []
+    assert len(named) > 100
 
 
 def test_a_module_that_a_page_names_is_there() -> None:

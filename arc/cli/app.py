@@ -10,10 +10,15 @@ import typer
 
 from agent_node import __version__
 
+from .plain_types import read_plainly
+
 if TYPE_CHECKING:
-    from typer.core import TyperGroup
+    from typer._click import Command
 
 EPILOG = "Everywhere: --json prints one line of JSON, --fleet FILE names the fleet.yaml."
+
+HELP = ["-h", "--help"]
+WIDE = 120  # columns of help in a pipe
 
 # Which module of this package has which of the first words, in the order of `arc --help`.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -23,12 +28,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "sensor_words": ("sensors", "skills"),
     "fleet_words": ("init", "up", "pause", "resume", "log", "doctor", "explain"),
     "config_words": ("config",),
+    "demo_words": ("demo",),
 }
 
 
-def command(words: Sequence[str] = ()) -> TyperGroup:
+def command(words: Sequence[str] = (), *, width: int | None = None) -> Command:
     """The command line. Where `words` begin with a command, only its group is loaded: to read the
-    options of all of them takes longer than most commands do.
+    options of all of them takes longer than most commands do. `width` None: no terminal reads the
+    help, so it is not folded to one.
     """
     app = typer.Typer(
         name="arc",
@@ -36,12 +43,14 @@ def command(words: Sequence[str] = ()) -> TyperGroup:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": HELP, "terminal_width": width or WIDE},
     )
     app.callback(invoke_without_command=True)(overview)
     for module in _needed(words[0] if words else ""):
         import_module(f".{module}", __package__).register(app)
-    return typer.main.get_group(app)
+    whole = typer.main.get_command(app)
+    read_plainly(whole, HELP)
+    return whole
 
 
 def _needed(first: str) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class Around:
     @property
     def asks_people(self) -> bool:
         """Whether somebody sits at the keyboard who can be asked."""
-        return os.isatty(self.stdin.fileno()) and self.stdout.isatty() and not self.as_json
+        return self.stdin.isatty() and self.stdout.isatty() and not self.as_json
 
     def stamp(self) -> str:
         """The time now as text, for envelopes."""

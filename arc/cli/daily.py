@@ -30,12 +30,12 @@ def status(
     """What needs you, every node with the age of what is known, stranded time, last moves."""
     from arc.text.status import render_status
 
-    code = tell("status", "status", {}, render_status)
+    code = tell("status", "status", {}, render_status, names_unread=True)
     while watch:
         time.sleep(WATCH_S)
         if not here().as_json:
             here().say("\x1b[H\x1b[J" if here().stdout.isatty() else "\n")
-        code = tell("status", "status", {}, render_status)
+        code = tell("status", "status", {}, render_status, names_unread=True)
     return code
 
 
@@ -49,12 +49,12 @@ def why(
     if bool(task) == bool(node):
         raise WrongUse("why: name one task, or one node with --node")
     if node:
-        return tell("why", "why.node", {"node": node}, render_why_node)
-    return tell("why", "why.task", {"task": task}, render_why_task)
+        return tell("why", "why.node", {"node": node}, render_why_node, names_unread=True)
+    return tell("why", "why.task", {"task": task}, render_why_task, names_unread=True)
 
 
 def plan() -> int:
     """What a rebalance and the router would do now, and every refusal with its rule."""
     from arc.text.plan import render_plan
 
-    return tell("plan", "plan", {}, render_plan)
+    return tell("plan", "plan", {}, render_plan, names_unread=True)

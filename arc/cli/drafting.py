@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_node.errors import BadInput
 from agent_node.strict import JsonObject, JsonValue, decode_line, decode_object
-from agent_node.task import SETTABLE, task_from
+from agent_node.task import FIELDS, SETTABLE, task_from
 from arc.errors import WrongUse
 
 from .around import here
@@ -49,14 +49,17 @@ def fields_of(given: list[str]) -> JsonObject:
 
 
 def _value(name: str, text: str) -> JsonValue:
-    if name in _LISTS:
-        return [word.strip() for word in text.split(",") if word.strip()]
-    if name in _TEXTS:
-        return text or None
     try:
-        return decode_line(text.encode())
+        value = _parsed(name, text)
+        return value if value is None else FIELDS[name](value, name)
     except BadInput as error:
         raise WrongUse(f"set: {name}={text!r}: {error}") from error
+
+
+def _parsed(name: str, text: str) -> JsonValue:
+    if name in _LISTS:
+        return [word.strip() for word in text.split(",") if word.strip()]
+    return text or None if name in _TEXTS else decode_line(text.encode())
 
 
 def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from agent_node.strict import JsonObject
-from arc.errors import WrongUse
+from arc.errors import WaitedTooLong, WrongUse
 from arc.operations import Told
 
 from .answering import ANSWER_S, say, tell
@@ -38,7 +38,7 @@ def list_nodes() -> int:
     """Every node: how it is reached, how it is, and whose work it does."""
     from arc.text.nodes import render_nodes
 
-    return tell("nodes.list", "nodes.list", {}, render_nodes)
+    return tell("nodes.list", "nodes.list", {}, render_nodes, names_unread=True)
 
 
 @nodes.command("show")
@@ -46,7 +46,7 @@ def show_node(name: Node) -> int:
     """One node whole, with the age of what is known."""
     from arc.text.nodes import render_node
 
-    return tell("nodes.show", "nodes.show", {"node": name}, render_node)
+    return tell("nodes.show", "nodes.show", {"node": name}, render_node, names_unread=True)
 
 
 def _steer(verb: str, args: JsonObject, wait_s: float = ANSWER_S) -> int:
@@ -85,7 +85,9 @@ def drain_node(
     then: Annotated[str, typer.Option("--then", help="After it: wait or requeue.")] = "wait",
     agent: Annotated[str, typer.Option("--agent", help="Only this agent of it.")] = "",
     yes: Yes = False,
-    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Until it is empty.")] = True,
+    watch: Annotated[
+        bool | None, typer.Option("--watch/--no-watch", help="Until it is empty; on a terminal.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> int:
     """Its waiting tasks go to others, what runs may finish. Ctrl-C stops watching only."""
@@ -95,9 +97,8 @@ def drain_node(
                         "deadline_s": seconds(deadline, "--deadline") if deadline else None,
                         "dry_run": dry_run}  # fmt: skip
     code = _steer("drain", args, wait_s=120.0)
-    if code or dry_run or not watch or here().as_json or not here().stdout.isatty():
-        return code
-    return _watch(name)
+    watched = here().asks_people if watch is None else watch
+    return _watch(name) if watched and not code and not dry_run else code
 
 
 def _watch(name: str) -> int:
@@ -110,13 +111,18 @@ def _watch(name: str) -> int:
         line = (f"{name} {data.get('state')}: {data.get('running')} running, "
                 f"{data.get('pending')} waiting")  # fmt: skip
         if line != shown:
-            around.say(line + "\n")
+            _say_drain(name, data, line)
             shown = line
         if data.get("state") == "drained" and not data.get("pending"):
-            around.say(f"safe to switch off; back: arc nodes resume {name}\n")
+            around.talk(f"safe to switch off; back: arc nodes resume {name}\n")
             return 0
         time.sleep(WATCH_S)
-    return 9
+    raise WaitedTooLong(f"{name} has not drained within a day; it goes on without being watched")
+
+
+def _say_drain(name: str, data: JsonObject, line: str) -> None:
+    seen: JsonObject = {key: data.get(key) for key in ("state", "running", "pending", "seen")}
+    say("nodes.drain", Told({"node": name, **seen}), lambda *_: line, here())
 
 
 @nodes.command("suspend")
@@ -180,9 +186,9 @@ def edit_node(
     owns: Annotated[str | None, typer.Option("--owns", help="Domains, with commas.")] = None,
     also: Annotated[str | None, typer.Option("--also", help="May take when idle.")] = None,
     never: Annotated[str | None, typer.Option("--never", help="Never touches.")] = None,
-    host: Annotated[str | None, typer.Option("--host")] = None,
-    port: Annotated[int | None, typer.Option("--port")] = None,
-    user: Annotated[str | None, typer.Option("--user")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Where SSH finds it.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Of its SSH server.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Whom to log in as.")] = None,
     dry_run: DryRun = False,
 ) -> int:
     """Change its entry in fleet.yaml, comments kept; a running hub follows by itself."""

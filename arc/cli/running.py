@@ -122,7 +122,8 @@ def _invoked(words: list[str]) -> int:
 
     try:
         with redirect_stdout(here().stdout):  # where the help goes
-            code = command(words).main(args=words, prog_name="arc", standalone_mode=False)
+            typed = command(words, width=here().width)
+            code = typed.main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:
         asked = error.ctx.command_path if error.ctx else "arc"
         raise WrongUse(f"{asked}: {error.format_message()}", hint=f"{asked} --help") from error
@@ -154,9 +155,15 @@ def _say_trouble(error: ArcError, words: list[str], around: Around) -> int:
     around.talk(f"error[{error.code}]: {safe_text(str(error), keep=chr(10))}\n")
     if error.hint:
         around.talk(f"hint: {safe_text(error.hint, keep=chr(10))}\n")
-    if error.code.startswith("ARC-"):
+    if _has_page(error.code):
         around.talk(f"more: arc explain {error.code}\n")
     return error.exit_code
+
+
+def _has_page(code: str) -> bool:
+    from arc.explaining import all_pages
+
+    return code in all_pages()
 
 
 def _with_problems(line: str, error: ArcError) -> str:

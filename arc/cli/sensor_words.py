@@ -1,4 +1,5 @@
 """The commands `arc sensors …` and `arc skills …`: two doors to the same code."""
+# ruff: noqa: FBT002 - a flag of typer is a bool with a default
 
 from __future__ import annotations
 
@@ -6,25 +7,23 @@ from typing import Annotated
 
 import typer
 
-from agent_node.strict import JsonObject
 from arc.errors import WrongUse
-from arc.operations import Told
-from arc.text.look import Look
 
-from .answering import say, tell
+from .answering import tell
 from .around import here
-from .options import only_said
+from .options import DryRun, only_said
 
 RUN_S = 900.0
 sensors = typer.Typer(help="The hub's scheduled work.", invoke_without_command=True)
 skills = typer.Typer(help="The same, by the words of a sensor.", invoke_without_command=True)
 
-# sensor: verb: (what it does). Words of other packages' sensors are `run` and `status`.
+# The words of our own sensors. Those of other packages' are `status` and `run`.
 VERBS = {
     "fleet-rebalance": ("status", "plan", "steal", "why", "show"),
     "fleet-router": ("status", "dry-run", "route"),
     "fleet-health": ("status", "check"),
 }
+MOVERS = ("fleet-rebalance", "fleet-router")
 
 
 def register(app: typer.Typer) -> None:
@@ -48,11 +47,26 @@ def list_sensors() -> int:
 
 
 @sensors.command("run")
-def run_sensor(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
-    """Run one now."""
+def run_sensor(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    dry_run: DryRun = False,
+) -> int:
+    """Run one now; with `--dry-run` only its plan is shown."""
     from arc.text.sensors import render_run
 
+    if dry_run:
+        return _dry(name)
+
     return tell("sensors.run", "sensors.run", {"sensor": name}, render_run, wait_s=RUN_S)
+
+
+def _dry(name: str) -> int:
+    from . import daily
+
+    if name not in MOVERS:
+        raise WrongUse(f"sensors run: {name} moves nothing, so it has no dry run",
+                       hint=f"arc sensors run {name}")  # fmt: skip
+    return daily.plan()
 
 
 @sensors.command("history")
@@ -76,9 +90,9 @@ def skills_alone(context: typer.Context) -> int | None:
 @skills.command("list")
 def list_skills() -> int:
     """Every sensor and its words."""
-    from arc.text.sensors import render_sensors
+    from arc.text.sensors import render_skills
 
-    return tell("skills.list", "sensors.list", {}, render_sensors)
+    return tell("skills.list", "sensors.list", {}, render_skills)
 
 
 @skills.command("show")
@@ -87,17 +101,11 @@ def show_skill(
     named: Annotated[str, typer.Option("--name", help="The same, named.")] = "",
 ) -> int:
     """The words of one sensor."""
-    sensor = name or named
-    if sensor not in VERBS:
-        raise WrongUse(f"skills show: no sensor {sensor!r}; there are {', '.join(VERBS)}")
-    data: JsonObject = {"sensor": sensor, "verbs": list(VERBS[sensor])}
-    return say("skills.show", Told(data), _render_verbs, here())
+    from arc.text.sensors import render_skills
 
-
-def _render_verbs(data: JsonObject, look: Look) -> str:
-    verbs = data.get("verbs")
-    lines = verbs if isinstance(verbs, list) else []
-    return "\n".join(f"arc skills run --name {data.get('sensor')} -- {verb}" for verb in lines)
+    if not (name or named):
+        raise WrongUse("skills show: of which sensor? arc skills list names them")
+    return tell("skills.show", "skills.show", {"sensor": name or named}, render_skills)
 
 
 @skills.command("run")
@@ -110,6 +118,9 @@ def run_skill(
 
     verb, rest = (words[0], words[1:]) if words else ("status", [])
     known = VERBS.get(name, ("status", "run"))
+    if not words:
+        here().talk(f"{name} has the words {', '.join(known)}: arc skills run --name {name} -- "
+                    f"{known[0]}\n")  # fmt: skip
     if verb not in known:
         raise WrongUse(f"skills run: {name} has no word {verb!r}; it has {', '.join(known)}",
                        hint=f"arc skills run --name {name} -- {known[0]}")  # fmt: skip

@@ -52,7 +52,8 @@ def list_tasks(
     from arc.text.tasks import render_list
 
     args = only_said({"states": words(state), "node": node, "priority": priority, "skill": skill,
-                      "domain": domain, "source": source, "parent": parent, "limit": limit})  # fmt: skip
+                      "domain": domain, "source": source, "parent": parent.upper(),
+                      "limit": limit})  # fmt: skip
     return tell("tasks.list", "tasks.list", args, render_list)
 
 
@@ -189,14 +190,16 @@ def retry_tasks(task: Tasks, reason: Reason = "", dry_run: DryRun = False) -> in
 @tasks.command("resolve")
 def resolve_tasks(
     task: Tasks,
-    outcome: Annotated[str, typer.Option("--as", help="done, failed or cancelled.")] = "",
+    outcome: Annotated[str, typer.Option("--as", help="done, failed, cancelled, ready.")] = "",
     reason: Reason = "",
+    yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Say what became of parked or dead tasks. To run one again: arc doubts settle TASK --yes."""
+    """Say what became of parked or dead tasks; `--as ready` lets them run again, in one place."""
+    if outcome == "ready":
+        return _settle(task, yes=yes, reason=reason, dry_run=dry_run)
     if outcome not in {"done", "failed", "cancelled"}:
-        raise WrongUse("resolve: --as done, --as failed or --as cancelled",
-                       hint="to let it run again: arc doubts settle TASK --yes")  # fmt: skip
+        raise WrongUse("resolve: --as done, --as failed, --as cancelled or --as ready")
     return _order("resolve", task, reason, dry_run=dry_run, **{"as": outcome})
 
 
@@ -240,6 +243,10 @@ def settle_doubts(
     dry_run: DryRun = False,
 ) -> int:
     """End what can be ended; with tasks: decide where each lives, so that it may run again."""
+    return _settle(task, yes=yes, reason=reason, dry_run=dry_run)
+
+
+def _settle(task: list[str] | None, *, yes: bool, reason: str, dry_run: bool) -> int:
     from arc.text.tasks import render_settled
 
     agreed = yes or bool(task and not dry_run and sure("may they run again, once?", yes=yes))

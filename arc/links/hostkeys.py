@@ -19,7 +19,7 @@ KINDS = {  # what a pinned key's type lets a node sign with; nothing with SHA-1
     "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256"),
 }
 BYTES_MAX = 1024 * 1024
-_HEAD = "# The host keys of this fleet: node name, type, key. Written by: arc nodes trust\n"
+_HEAD = "# The host keys of this fleet: node name, type, key; arc explain ARC-SSH-HOSTKEY\n"
 
 
 @dataclass(frozen=True)

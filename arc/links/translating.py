@@ -75,24 +75,29 @@ def _about_keys(node: str, failure: Failure) -> NodeUnreachable | None:
         return HostKeyUnknown(
             node,
             f"no host key is trusted for it yet; {where} offers {offered}; nothing was sent",
-            hint=f"compare with ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the machine itself,"
-            f" then: arc nodes trust {node} --fingerprint {offered.fingerprint}",
+            hint="compare with ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the machine itself;"
+            f" {_to_trust(node, offered)}",
         )
     if pinned.kind != offered.kind:
         return HostKeyType(
             node,
             f"the trusted host key is {pinned}, {where} offers only another type: {offered};"
             " nothing was sent",
-            hint="did its sshd lose a key file? if the machine says so too:"
-            f" arc nodes trust {node} --fingerprint {offered.fingerprint}",
+            hint="did its sshd lose a key file? if the machine says so too,"
+            f" {_to_trust(node, offered)}",
         )
     return HostKeyChanged(
         node,
         f"{where} presented a different host key: {offered.fingerprint} instead of {pinned};"
         " nothing was sent",
         hint="somebody may stand in between, or the machine was set up anew; ask the machine"
-        f" itself, then: arc nodes trust {node} --fingerprint {offered.fingerprint}",
+        f" itself; {_to_trust(node, offered)}",
     )
+
+
+def _to_trust(node: str, offered: HostKey) -> str:
+    """What a person types, once the machine itself showed the same fingerprint."""
+    return f"to trust it, let this be its line in known_hosts of hub.state: {node} {offered.text}"
 
 
 def _login_refused(node: str, failure: Failure) -> NodeUnreachable:

@@ -54,6 +54,7 @@ OPERATIONS: dict[str, str] = {
     "sensors.run": "sensors",
     "sensors.history": "sensors",
     "sensors.show": "sensors",
+    "skills.show": "skills",
     "skills.status": "skills",
     "doubts.list": "doubts",
     "doubts.settle": "doubts",

@@ -7,16 +7,23 @@ import os
 import shutil
 import sqlite3
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node import __version__
+from agent_node.clock import iso
+from agent_node.reports import StatusReport
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
+from agent_node.text import size
+from arc.asking import read_report
+from arc.decisions.limits import HealthLimits
 from arc.errors import ArcError
-from arc.links import Link
+from arc.links import Link, Met
 
 from . import Told
+from .everybody import check_node
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -49,10 +56,13 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
     """
     asked = Fields(args)
     only = asked.maybe_node("node")
+    if only is not None:
+        check_node(hub, only)
     checks = [] if only else [*_folder(hub, fix=asked.flag("fix")), *_machine(hub), *_settings(hub)]
     names = [only] if only else [name for name in sorted(hub.links) if name != INBOX]
     links = [hub.links[name] for name in names if name in hub.links]
-    checks += [one for found in await asyncio.gather(*map(_node, links)) for one in found]
+    looked = await asyncio.gather(*(_node(link, hub.settings.health) for link in links))
+    checks += [one for found in looked for one in found]
     suspended = hub.journal.words.suspended()
     checks += [Check(name, "ok", f"suspended by {word.by}: {word.reason}; not asked")
                for name, word in suspended.items() if not only or name == only]  # fmt: skip
@@ -79,9 +89,9 @@ def _folder(hub: Hub, *, fix: bool) -> list[Check]:
                             hint, mended=fix))  # fmt: skip
     else:
         checks.append(Check("state", "ok", f"{state}: only this user may read it"))
-    runs = hub.journal.runs.last("fleet-health")
-    checks.append(Check("journal", "ok", f"opens and answers; {len(runs)} health runs found"
-                        if runs else "opens and answers; no run yet"))  # fmt: skip
+    last = next(iter(hub.journal.runs.last("fleet-health")), None)
+    ran = f"the last look at the nodes' health was at {iso(last.at)}" if last else "no run yet"
+    checks.append(Check("journal", "ok", f"sound; {ran}"))  # it was checked when it was opened
     checks.append(_schema(hub, fix=fix))
     return checks
 
@@ -100,10 +110,9 @@ def _schema(hub: Hub, *, fix: bool) -> Check:
 
 
 def _machine(hub: Hub) -> list[Check]:
-    found = sqlite3.sqlite_version_info
-    old = found < SQLITE_MENDED
-    checks = [Check("sqlite", "ok", f"{sqlite3.sqlite_version}"
-                    + ("; older than 3.51.3, which is safe here: one writer" if old else ""))]  # fmt: skip
+    old = sqlite3.sqlite_version_info < SQLITE_MENDED
+    safe = "; older than 3.51.3, which is safe here: one process writes" if old else ""
+    checks = [Check("sqlite", "ok", sqlite3.sqlite_version + safe)]
     arc = shutil.which("arc")
     if arc and "arc-fleet" not in _head_of(arc) and "arc.cli" not in _head_of(arc):
         checks.append(Check("command", "warn", f"`arc` is {arc}, another program",
@@ -131,14 +140,15 @@ def _settings(hub: Hub) -> list[Check]:
     return [Check("fleet.yaml", "warn", f"{one.where}: {one.text}", one.hint) for one in found]
 
 
-async def _node(link: Link) -> list[Check]:
+async def _node(link: Link, limits: HealthLimits) -> list[Check]:
     """What meeting one node shows; whatever goes wrong is about this node alone."""
     name = link.name
     try:
         met = await link.meet()
-        report = Fields(await link.ask("status"))
+        report = read_report(name, met.incarnation, await link.ask("status"))
     except ArcError as error:
-        return [Check(name, "bad", str(error), error.hint or f"arc explain {error.code}")]
+        said = str(error).removeprefix(f"{name}: ")
+        return [Check(name, "bad", said, error.hint or f"arc explain {error.code}")]
     checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
                     f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip
     if met.version != __version__:
@@ -149,7 +159,22 @@ async def _node(link: Link) -> list[Check]:
     if noise:
         checks.append(Check(name, "warn", f"its login shell prints before our first line: {noise}",
                             "harmless; quiet its rc files"))  # fmt: skip
-    if report.text("dispatcher", 20) != "running":
-        checks.append(Check(name, "bad", "no dispatcher runs there, so nothing is started",
-                            f"on {name}: agent-node run"))  # fmt: skip
-    return checks
+    return [*checks, *_well(name, met, report, limits)]
+
+
+def _well(
+    name: str, met: Met, report: StatusReport, limits: HealthLimits
+) -> Iterator[Check]:
+    """What a node that answers may still need."""
+    if report.dispatcher != "running":
+        yield Check(name, "bad", "no dispatcher runs there, so nothing is started",
+                    f"on {name}: agent-node run")  # fmt: skip
+    if abs(met.clock_off_s) > limits.clock_off_s:
+        yield Check(name, "warn", f"its clock is {met.clock_off_s:+.0f} s off the hub's",
+                    f"on {name}: let something keep its time, such as chrony")  # fmt: skip
+    free, total = report.disk_free_bytes, report.disk_total_bytes
+    if free is not None and total and 1 - free / total > limits.disk_over:
+        yield Check(name, "warn", f"its disk is {1 - free / total:.0%} full; {size(free)} free",
+                    f"on {name}: make room where the node's home lies")  # fmt: skip
+    yield from (Check(name, "warn", f"needs you: {text}", f"arc nodes show {name}")
+                for text in report.needs_you)  # fmt: skip

@@ -15,11 +15,13 @@ from arc.settling import Settlement, settle
 from arc.survey import survey
 
 from . import Told
+from .everybody import not_asked
 from .finding import find_task
 from .nodes_fence import everybody, told_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
+    from arc.reowning import Reowning
 
 
 async def doubts_list(hub: Hub, args: JsonObject) -> Told:
@@ -35,7 +37,8 @@ async def doubts_list(hub: Hub, args: JsonObject) -> Told:
         for node in view.seen if node.report.counts.get("PARKED")
     ]  # fmt: skip
     partial = _unread(view)
-    return Told({"doubts": doubts, "parked": parked}, 3 if partial else 0, partial)
+    data: JsonObject = {"doubts": doubts, "parked": parked, "unread": _names(partial)}
+    return Told(data, 3 if partial else 0, partial, not_asked(hub))
 
 
 async def doubts_settle(hub: Hub, args: JsonObject) -> Told:
@@ -47,21 +50,23 @@ async def doubts_settle(hub: Hub, args: JsonObject) -> Told:
     parts = asked.words("tasks")
     if parts:
         return await _settle_uids(hub, parts, asked)
+    if asked.flag("dry_run"):
+        return await doubts_list(hub, {})
     async with hub.moving:
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
-        if asked.flag("dry_run"):
-            return await doubts_list(hub, {})
         settled = await settle(hub.links, view)
-    data: JsonObject = {"settled": [_line(one) for one in settled]}
     left = any(one.outcome != "settled" for one in settled)
     partial = _unread(view)
+    lines: list[JsonValue] = [_line(one) for one in settled]
+    data: JsonObject = {"settled": lines, "unread": _names(partial)}
     return Told(data, exit=3 if partial or left else 0, partial=partial)
 
 
 async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
     if not asked.flag("yes") and not asked.flag("dry_run"):
-        raise NeedsWord("a task that is owned again may run again: it takes your word that it does "
-                        "not run elsewhere", hint="--yes says so; --dry-run only looks")  # fmt: skip
+        raise NeedsWord(
+            "a task that is owned again may run again: it takes your word that it does not run"
+            " elsewhere", hint="--yes says so; --dry-run only looks")  # fmt: skip
     found = await asyncio.gather(*(find_task(hub, part) for part in parts))
     fenced = [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]
     done: list[JsonValue] = []
@@ -71,15 +76,27 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
             became = await settle_uid(hub.links, view, one.uid, everybody=everybody(hub),
                                       fenced=fenced, dry_run=asked.flag("dry_run"))  # fmt: skip
             done.append(told_of(became))
-            hub.journal.runs.log("task_settled", task=one.uid, node=became.node,
-                                 fields={"outcome": became.outcome, "by": asked.text_or("by", "")})  # fmt: skip
+            _note(hub, became, asked)
     refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in done)
     return Told({"tasks": done, "dry_run": asked.flag("dry_run")}, exit=1 if refused else 0)
 
 
+def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
+    if not asked.flag("dry_run"):
+        said: JsonObject = {"outcome": became.outcome, "by": asked.text_or("by", ""),
+                            "reason": asked.text_or("reason", "", 1000)}  # fmt: skip
+        hub.journal.runs.log("task_settled", task=became.uid, node=became.node, fields=said)
+
+
 def _line(one: Settlement) -> JsonObject:
-    return {"xfer": one.xfer, "uid": one.uid, "giver": one.giver, "taker": one.taker,
-            "outcome": one.outcome, "now": one.now, "rule": one.rule, "because": one.because}  # fmt: skip
+    return {
+        "xfer": one.xfer, "uid": one.uid, "giver": one.giver, "taker": one.taker,
+        "outcome": one.outcome, "now": one.now, "rule": one.rule, "because": one.because,
+    }  # fmt: skip
+
+
+def _names(partial: tuple[JsonObject, ...]) -> list[JsonValue]:
+    return [one["node"] for one in partial]
 
 
 def _unread(view: FleetView) -> tuple[JsonObject, ...]:

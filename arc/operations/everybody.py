@@ -90,6 +90,12 @@ async def incarnation_of(link: Link) -> JsonObject:
     return {"incarnation": met.incarnation}
 
 
+def not_asked(hub: Hub) -> tuple[str, ...]:
+    """A warning for each node that is suspended: what it has is in no answer."""
+    return tuple(f"{name} is suspended, so it was not asked"
+                 for name in sorted(hub.journal.words.suspended()))  # fmt: skip
+
+
 def words_of(values: Iterable[str]) -> list[JsonValue]:
     """Texts as a JSON list."""
     return list(values)

@@ -14,7 +14,7 @@ from agent_node.ulid import is_ulid
 from arc.asking import read_listed
 from arc.errors import Ambiguous, ArcError, NotFound, NotFoundYet, WrongUse
 
-from .everybody import Answers, ask_all
+from .everybody import Answers, ask_all, not_asked
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -34,11 +34,12 @@ class Found:
     task: Task  # without its body
     copies: Mapping[str, str]  # node: state
     answers: Answers[tuple[Task, ...]]
+    not_asked: tuple[str, ...] = ()  # a sentence for each node that is suspended
 
     @property
     def elsewhere(self) -> bool:
         """Whether the answer may be incomplete: it was moved to a node that did not answer."""
-        return self.task.state == "MOVED" and bool(self.answers.failed)
+        return self.task.state == "MOVED" and bool(self.answers.failed or self.not_asked)
 
 
 async def find_task(hub: Hub, part: str) -> Found:
@@ -57,7 +58,7 @@ async def find_task(hub: Hub, part: str) -> Found:
             if task.uid == wanted if is_ulid(wanted) else _fits(task.uid, wanted):
                 by_uid.setdefault(task.uid, {})[node] = task
     if not by_uid:
-        raise _nowhere(part, answers)
+        raise _nowhere(part, answers, not_asked(hub))
     if len(by_uid) > 1:
         raise Ambiguous(f"{part}: could be any of these tasks:\n{_candidates(by_uid)}",
                         hint="give more of the uid")  # fmt: skip
@@ -65,17 +66,20 @@ async def find_task(hub: Hub, part: str) -> Found:
     node = min(copies, key=lambda name: (_LAST.index(copies[name].state) + 1
                if copies[name].state in _LAST else 0, -copies[name].epoch, name))  # fmt: skip
     states = {name: str(task.state) for name, task in sorted(copies.items())}
-    return Found(uid, node, copies[node], states, answers)
+    return Found(uid, node, copies[node], states, answers, not_asked(hub))
 
 
 def _fits(uid: str, part: str) -> bool:
     return uid.startswith(part) or uid.endswith(part)
 
 
-def _nowhere(part: str, answers: Answers[tuple[Task, ...]]) -> ArcError:
-    if answers.failed:
-        silent = ", ".join(sorted(answers.failed))
-        return NotFoundYet(f"{part}: no node that answered has such a task; not asked: {silent}")
+def _nowhere(
+    part: str, answers: Answers[tuple[Task, ...]], suspended: tuple[str, ...]
+) -> ArcError:
+    if answers.failed or suspended:
+        silent = [f"{name} did not answer" for name in sorted(answers.failed)]
+        others = "; ".join([*silent, *suspended])
+        return NotFoundYet(f"{part}: no node that answered has such a task; {others}")
     return NotFound(f"{part}: no node of this fleet has a task whose uid begins or ends so",
                     hint="arc tasks list shows what is there")  # fmt: skip
 

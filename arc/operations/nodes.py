@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import UNDERWAY
 from arc.decisions.view import NodeSeen
+from arc.links.hostkeys import HostKey, HostKeys
 from arc.looking import look
 
 from . import Told
@@ -26,16 +29,21 @@ async def nodes_list(hub: Hub, args: JsonObject) -> Told:
     told = await status(hub, {})
     found = told.data["nodes"]
     assert isinstance(found, list), "status tells of every node"
-    nodes = [{**one, **_entry(hub, str(one["node"]))} for one in found if isinstance(one, dict)]
+    keys = HostKeys(hub.settings.state / "known_hosts").read()
+    nodes: list[JsonValue] = [
+        {**one, **_entry(hub, str(one["node"]), keys)} for one in found if isinstance(one, dict)
+    ]
     return Told({"nodes": nodes}, told.exit, told.partial)
 
 
-def _entry(hub: Hub, name: str) -> JsonObject:
+def _entry(hub: Hub, name: str, keys: Mapping[str, HostKey]) -> JsonObject:
     entry = hub.settings.node(name)
     if entry is None:
         return {}
     where = "local" if entry.local else f"{entry.user or ''}@{entry.host}:{entry.port}".lstrip("@")
-    return {"where": where, "never": list[JsonValue](entry.never)}
+    pinned = keys.get(name)
+    return {"where": where, "never": list[JsonValue](entry.never),
+            "host_key": str(pinned) if pinned and not entry.local else None}  # fmt: skip
 
 
 async def nodes_show(hub: Hub, args: JsonObject) -> Told:
@@ -96,5 +104,5 @@ async def nodes_logs(hub: Hub, args: JsonObject) -> Told:
     return Told({
         "uid": found.uid, "node": name, "attempt": said.whole("attempt", 1, 10**9),
         "text": text if isinstance(text, str) else "", "next": said.whole("next", 0, 2**62),
-        "size": said.whole("size", 0, 2**62), "ended": found.task.state not in {"RUNNING"},
+        "size": said.whole("size", 0, 2**62), "ended": found.task.state not in UNDERWAY,
     })  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.moves import Fenced
 from agent_node.requests import Fields
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from arc.errors import NeedsWord, NotFound
 from arc.fencing import fence
 from arc.looking import INBOX, look
@@ -16,7 +16,6 @@ from . import Told
 from .everybody import check_node
 
 if TYPE_CHECKING:
-    from arc.decisions.view import FleetView
     from arc.hub import Hub
     from arc.reowning import Reowning
 
@@ -31,7 +30,7 @@ async def nodes_fence(hub: Hub, args: JsonObject) -> Told:
         raise NeedsWord(
             f"{name}: what had been moved there would run again elsewhere, so nothing of it may "
             "still run there",
-            hint=f"if the machine is off: arc nodes fence {name} --yes-it-is-off; to look: --dry-run",
+            hint=f"if it is off: arc nodes fence {name} --yes-it-is-off; only to look: --dry-run",
         )
     met = hub.journal.nodes.met().get(name)
     if met is None:
@@ -49,8 +48,9 @@ async def nodes_fence(hub: Hub, args: JsonObject) -> Told:
         )  # fmt: skip
     if not done.dry_run and not done.refused:
         hub.journal.runs.log("node_fenced", node=name, fields={"by": by, "tasks": len(done.tasks)})
+    tasks: list[JsonValue] = [told_of(one) for one in done.tasks]
     data: JsonObject = {"node": name, "incarnation": met.incarnation, "refused": done.refused,
-                        "dry_run": done.dry_run, "tasks": [told_of(one) for one in done.tasks]}  # fmt: skip
+                        "dry_run": done.dry_run, "tasks": tasks}  # fmt: skip
     left = bool(done.refused) or any(one.outcome == "refused" for one in done.tasks)
     return Told(data, exit=3 if left else 0)
 
@@ -64,8 +64,3 @@ def told_of(one: Reowning) -> JsonObject:
     """What became of one task."""
     return {"uid": one.uid, "outcome": one.outcome, "node": one.node, "rule": one.rule,
             "because": one.because}  # fmt: skip
-
-
-def fences_of(hub: Hub, view: FleetView) -> list[Fenced]:
-    """Every fence that was ever said, for whoever decides which still stand."""
-    return [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]

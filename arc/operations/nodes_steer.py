@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SECONDS_MAX = 30 * 86_400.0
 REBALANCE = "fleet-rebalance"
+PAST = {"pause": "paused", "resume": "resumed", "drain": "draining"}
 
 
 async def nodes_pause(hub: Hub, args: JsonObject) -> Told:
@@ -53,6 +54,7 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
     told = await _tell(hub, "drain", args)
     if not asked.flag("dry_run"):
         schedule = hub.schedule or Schedule(hub)
+        await schedule.until_free(REBALANCE)  # one that began before may not have seen it
         report = await schedule.run_now(REBALANCE, f"{name} drains")
         told.data["summary"] = report.summary
     return told
@@ -61,7 +63,8 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
 async def _check_not_the_last(hub: Hub, name: str, *, yes: bool) -> None:
     seen = await look(hub)
     others = [node.name for node in seen.view.seen
-              if node.name != name and node.report.state == "active"]  # fmt: skip
+              if node.name != name and node.report.state == "active"
+              and node.report.dispatcher == "running"]  # fmt: skip
     if not others and not yes:
         raise NeedsWord(f"no other node takes work now; if {name} drains, everything waits",
                         hint="--yes drains it all the same")  # fmt: skip
@@ -89,8 +92,10 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
     name = asked.node("node")
     check_node(hub, name)
     link = link_of(hub, name)
-    fields: JsonObject = {"reason": asked.text_or("reason", "", 1000), "by": _by(asked),
-                          "dry_run": asked.flag("dry_run"), **await incarnation_of(link)}  # fmt: skip
+    fields: JsonObject = {
+        "reason": asked.text_or("reason", "", 1000), "by": _by(asked),
+        "dry_run": asked.flag("dry_run"), **await incarnation_of(link),
+    }  # fmt: skip
     if asked.has("agent"):
         fields["agent"] = asked.node("agent")
     deadline = asked.seconds("deadline_s", SECONDS_MAX)
@@ -100,9 +105,11 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
             fields["deadline_s"] = deadline
     said = Fields(await link.ask(do, fields))
     if not asked.flag("dry_run"):
-        hub.journal.runs.log(f"node_{do}", node=name, fields={"by": _by(asked)})
-    return Told({"node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
-                 "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run")})  # fmt: skip
+        hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields={"by": _by(asked)})
+    return Told({
+        "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
+        "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run"),
+    })  # fmt: skip
 
 
 def _by(asked: Fields) -> str:

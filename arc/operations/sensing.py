@@ -16,7 +16,10 @@ LATE = 2.5  # intervals without a run after which a sensor counts as late
 
 def sensor_lines(hub: Hub) -> list[JsonValue]:
     """One entry for each sensor, the broken ones of other packages last."""
-    lines: list[JsonValue] = [_line(hub, sensor.name, sensor.every_s) for sensor in hub.sensors]
+    lines: list[JsonValue] = [
+        {**_line(hub, sensor.name, sensor.every_s), "verbs": dict(sensor.verbs)}
+        for sensor in hub.sensors
+    ]
     lines += [{"sensor": "?", "state": "broken", "summary": str(error), "code": error.code,
                "hint": error.hint} for error in hub.broken]  # fmt: skip
     return lines
@@ -39,7 +42,9 @@ def _line(hub: Hub, name: str, every_s: float) -> JsonObject:
     }  # fmt: skip
 
 
-def _state(last: Run | None, ago: float | None, every_s: float, *, enabled: bool, runs: bool) -> str:
+def _state(
+    last: Run | None, ago: float | None, every_s: float, *, enabled: bool, runs: bool
+) -> str:
     if not enabled:
         return "disabled"
     if last is None or ago is None:

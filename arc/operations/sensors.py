@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
@@ -35,10 +34,11 @@ async def sensors_run(hub: Hub, args: JsonObject) -> Told:
     run = None if last is None else hub.journal.runs.run(last.id)
     if run is None or run.report.summary != report.summary:
         # It was not written down: another run was under way, or the journal is broken.
-        data: JsonObject = {"run": None, "outcome": report.outcome, "summary": report.summary,
-                            "skipped": report.skipped, "moves": [], "decisions": []}  # fmt: skip
+        data: JsonObject = {"sensor": name, "run": None, "outcome": report.outcome,
+                            "summary": report.summary, "skipped": report.skipped,
+                            "moves": [], "decisions": []}  # fmt: skip
         return Told(data, exit=BAD.get(report.outcome, 0))
-    return Told(run_whole(replace(run, report=run.report)), exit=BAD.get(report.outcome, 0))
+    return Told({"sensor": name, **run_whole(run)}, exit=BAD.get(report.outcome, 0))
 
 
 async def sensors_history(hub: Hub, args: JsonObject) -> Told:

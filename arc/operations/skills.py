@@ -1,4 +1,4 @@
-"""Tells what a sensor did last and in its last ten runs, as `arc skills run … -- status` shows it."""
+"""Tells what a sensor did last and in its last ten runs, for `arc skills run … -- status`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 TEN = 10
+
+
+async def skills_show(hub: Hub, args: JsonObject) -> Told:
+    """The words of one sensor."""
+    name = Fields(args).text("sensor", 64)
+    sensor = (hub.schedule or Schedule(hub)).sensor(name)
+    return Told({"sensors": [{"sensor": name, "verbs": dict(sensor.verbs)}]})
 
 
 async def skills_status(hub: Hub, args: JsonObject) -> Told:

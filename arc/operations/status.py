@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.view import NodeSeen, NodeUnseen
-from arc.looking import Look, look
+from arc.looking import INBOX, Look, look
 
 from . import Told
 from .sensing import sensor_lines
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 MOVES_SHOWN = 5
+NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
+HEALTH = "fleet-health"
 # Rules under which a node is unseen because somebody has to decide something.
 _FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
 _TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH-LOGIN"}
@@ -50,21 +52,43 @@ async def status(hub: Hub, args: JsonObject) -> Told:
 
 def needs_you(seen: Look) -> list[JsonValue]:
     """Everything that waits for a person, the worst first: where, what, and what to type."""
-    said: list[JsonValue] = []
-    for node in seen.view.unseen:
-        if node.rule in _FOR_A_PERSON:
-            said.append({"node": node.name, "text": node.because,
-                         "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")})  # fmt: skip
+    said: list[JsonValue] = [
+        {"node": node.name, "text": node.because,
+         "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")}
+        for node in seen.view.unseen if node.rule in _FOR_A_PERSON
+    ]  # fmt: skip
     for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
-        said += [{"node": one.name, "text": text, "try": f"arc nodes show {one.name}"}
-                 for text in one.report.needs_you]  # fmt: skip
+        said += [{"node": one.name, "text": text, "try": _try(one.name, text)}
+                 for text in one.report.needs_you
+                 if one.name != INBOX or NO_AGENT not in text]  # fmt: skip
+    gone = {node.name for node in seen.view.unseen
+            if node.rule in _FOR_A_PERSON or node.rule == "suspended"}  # fmt: skip
     for alert in seen.hub.journal.nodes.standing():
-        said.append({"node": alert.node, "text": alert.because, "try": f"arc why --node {alert.node}"})
+        if alert.node in gone:  # said above, or by whoever suspended it
+            continue
+        said.append({"node": alert.node, "text": alert.because,
+                     "try": f"arc why --node {alert.node}"})  # fmt: skip
     for doubt in seen.settled:
         if doubt.outcome == "needs_person":
             said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
                          "try": "arc doubts list"})  # fmt: skip
     return said
+
+
+def _try(node: str, text: str) -> str:
+    """What to type first about a sentence in which a node asks for a person."""
+    for word, command in _BY_WORD.items():
+        if word in text:
+            return command
+    return f"arc nodes show {node}" if node != INBOX else "arc tasks list --node inbox"
+
+
+_BY_WORD = {
+    " dead:": "arc tasks list --state DEAD_LETTERED",
+    " parked:": "arc tasks list --state PARKED",
+    " held ": "arc doubts list",
+    "quarantined": "arc doubts list",
+}
 
 
 def _seen(hub: Hub, node: NodeSeen) -> JsonObject:
@@ -116,7 +140,10 @@ def stranded_of(hub: Hub) -> JsonObject:
     for (node, cause), seconds in hub.journal.nodes.stranded(days=0).items():
         by_cause[cause] = by_cause.get(cause, 0.0) + seconds
         by_node[node] = by_node.get(node, 0.0) + seconds
-    return {"today_s": round(sum(by_cause.values()), 1),
+    last = next(iter(hub.journal.runs.last(HEALTH)), None)
+    now = last.report.details.get("stranded") if last else None
+    return {"now": now if isinstance(now, list) else [], "seen_at": iso(last.at) if last else None,
+            "today_s": round(sum(by_cause.values()), 1),
             "by_cause": {cause: round(one, 1) for cause, one in sorted(by_cause.items())},
             "by_node": {node: round(one, 1) for node, one in sorted(by_node.items())}}  # fmt: skip
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.fields import one_of
+from agent_node.queries import Shown
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State, Task, to_wire
 from arc.asking import read_listed, read_report, read_shown
+from arc.errors import ArcError
+from arc.links import Link
 
 from . import Told
-from .everybody import Answers, ask_all, check_node
+from .everybody import Answers, ask_all, check_node, link_of, not_asked
 from .finding import find_task
 
 if TYPE_CHECKING:
@@ -32,15 +38,34 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     node = asked.maybe_node("node")
     if node is not None and node != "inbox":
         check_node(hub, node)
-    names = [node] if node else None
-    limit = asked.whole("limit", 1, LIST_MAX) if asked.has("limit") else 200
-    page: JsonObject = {"states": list[JsonValue](states), "limit": min(limit, PAGE)}
-    answers = await ask_all(hub, "list", page, lambda at, said: read_listed(at, said).tasks,
-                            names=names)  # fmt: skip
-    rows = [_row(hub, at, task) for at, tasks in sorted(answers.said.items())
-            for task in tasks if _fits(asked, task)]  # fmt: skip
-    data: JsonObject = {"tasks": list[JsonValue](rows[:limit]), "more": len(rows) > limit}
-    return _told(data, answers)
+    limit = asked.limit(200, LIST_MAX)
+    found = await asyncio.gather(*(
+        _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1)
+        for name in sorted([node] if node else hub.links)
+    ))  # fmt: skip
+    tasks = [(at, task) for at, some in found if not isinstance(some, ArcError) for task in some]
+    failed = {at: some for at, some in found if isinstance(some, ArcError)}
+    listed: list[JsonValue] = [_row(hub, at, task) for at, task in tasks[:limit]]
+    data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)]}
+    return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
+
+
+async def _tasks_of(
+    link: Link, states: list[str], fits: Callable[[Task], bool], most: int
+) -> tuple[str, list[Task] | ArcError]:
+    """The first tasks of one node that fit, however many others stand before them."""
+    found: list[Task] = []
+    asked: JsonObject = {"states": list[JsonValue](states), "limit": PAGE}
+    try:
+        while len(found) < most:
+            page = read_listed(link.name, await link.ask("list", dict(asked)))
+            found += filter(fits, page.tasks)
+            if page.next is None:
+                break
+            asked["after"] = page.next
+    except ArcError as error:
+        return link.name, error
+    return link.name, found[:most]
 
 
 def _states(asked: Fields) -> list[str]:
@@ -75,10 +100,6 @@ def _row(hub: Hub, node: str, task: Task) -> JsonObject:
     }  # fmt: skip
 
 
-def _told(data: JsonObject, answers: Answers[tuple[Task, ...]]) -> Told:
-    return Told(data, exit=3 if answers.failed else 0, partial=answers.partial)
-
-
 async def tasks_count(hub: Hub, args: JsonObject) -> Told:
     """How many tasks there are in these states; without any, how many wait or run."""
     asked = Fields(args)
@@ -93,7 +114,7 @@ async def tasks_count(hub: Hub, args: JsonObject) -> Told:
         if state in (wanted or ("PENDING", "READY", "CLAIMED", "RUNNING", "VALIDATING",
                                 "RETRYING", "ESCROW"))
     )  # fmt: skip
-    return Told({"count": total}, exit=3 if answers.failed else 0, partial=answers.partial)
+    return Told({"count": total}, 3 if answers.failed else 0, answers.partial, not_asked(hub))
 
 
 async def tasks_show(hub: Hub, args: JsonObject) -> Told:
@@ -112,8 +133,7 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
                      for one in some.attempts],
         "moves": [{**one, "on": at} for at, some in sorted(answers.said.items())
                   for one in some.moves],
-        "events": sorted(({**one, "on": at} for at, some in answers.said.items()
-                          for one in some.events), key=lambda one: str(one.get("at"))),
+        "events": _events(answers),
         "hub_moves": [
             {"at": iso(line.at), "run": line.run, "from": line.move.busy, "to": line.move.idle,
              "outcome": line.move.outcome, "why": line.move.why, "because": line.move.because}
@@ -125,4 +145,13 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
         ],
     }  # fmt: skip
     failed = {**found.answers.failed, **answers.failed} if found.elsewhere else answers.failed
-    return Told(data, exit=3 if failed else 0, partial=Answers({}, failed).partial)
+    left = found.not_asked if found.elsewhere else ()
+    return Told(data, 3 if failed or left else 0, Answers({}, failed).partial, left)
+
+
+def _events(answers: Answers[Shown]) -> list[JsonValue]:
+    """What every node that knows the task noted of it, in the order of their clocks."""
+    events: list[JsonObject] = [
+        {**one, "on": at} for at, some in answers.said.items() for one in some.events
+    ]
+    return [*sorted(events, key=lambda one: str(one.get("at")))]

@@ -12,6 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import task_from
 from arc.asking import read_added, read_changed
 from arc.errors import ArcError, WrongUse
+from arc.links import Link
 
 from . import Told
 from .everybody import incarnation_of, link_of, partial
@@ -26,32 +27,46 @@ REFUSED = 1
 
 
 async def tasks_add(hub: Hub, args: JsonObject) -> Told:
-    """New tasks for the hub's own queue, or straight for one node; in parts of a thousand.
+    """New tasks for the hub's own queue, or straight for one node: all of them or none.
 
-    Every task is checked before the first one leaves. A repeat is safe where a task brings a uid
-    or a key.
+    Every task is checked before the first one leaves, and where they take more than one request,
+    the node is asked first whether it would take them all. A repeat is safe where a task brings a
+    uid or a key.
     """
     asked = Fields(args)
-    node = asked.maybe_node("to") or "inbox"
+    node, dry_run = asked.maybe_node("to") or "inbox", asked.flag("dry_run")
     tasks = [_checked(hub, entry, place) for place, entry in
              enumerate(asked.entries("tasks", TASKS_MAX))]  # fmt: skip
-    link = link_of(hub, node)
-    results: list[JsonValue] = []
-    for start in range(0, len(tasks), BATCH_MAX):
-        fields: JsonObject = {
-            "tasks": list[JsonValue](tasks[start : start + BATCH_MAX]), "by": _by(args),
-            "whole": True, "dry_run": asked.flag("dry_run"), **await incarnation_of(link),
-        }  # fmt: skip
-        said = read_added(node, await link.ask("add", fields))
-        results += [
-            {"uid": one.uid, "outcome": one.outcome, "node": node,
-             "rule": one.because.rule if one.because else "",
-             "because": one.because.text if one.because else ""}
-            for one in said
-        ]  # fmt: skip
-    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in results)
-    return Told({"node": node, "results": results, "dry_run": asked.flag("dry_run")},
+    link, by = link_of(hub, node), _by(args)
+    results: list[JsonObject] = []
+    for trial in (True, False) if len(tasks) > BATCH_MAX and not dry_run else (dry_run,):
+        results = [one for start in range(0, len(tasks), BATCH_MAX)
+                   for one in await _add(link, tasks[start : start + BATCH_MAX], by, dry_run=trial)]
+        if any(one["outcome"] == "refused" for one in results):
+            if trial and not dry_run:  # nothing of it was added
+                results = [_with_the_others(one) for one in results]
+            break
+    refused = any(one["outcome"] == "refused" for one in results)
+    return Told({"node": node, "results": [*results], "dry_run": dry_run},
                 exit=REFUSED if refused else 0)  # fmt: skip
+
+
+def _with_the_others(one: JsonObject) -> JsonObject:
+    if one["outcome"] == "refused":
+        return one
+    because = "another task was refused, so none was added"
+    return {**one, "outcome": "refused", "rule": "whole", "because": because}
+
+
+async def _add(link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool) -> list[JsonObject]:
+    fields: JsonObject = {"tasks": [*tasks], "by": by, "whole": True, "dry_run": dry_run,
+                          **await incarnation_of(link)}  # fmt: skip
+    return [
+        {"uid": one.uid, "outcome": one.outcome, "node": link.name,
+         "rule": one.because.rule if one.because else "",
+         "because": one.because.text if one.because else ""}
+        for one in read_added(link.name, await link.ask("add", fields))
+    ]  # fmt: skip
 
 
 def _checked(hub: Hub, entry: JsonValue, place: int) -> JsonObject:
@@ -114,6 +129,8 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
             said = await link.ask(do, {**fields, **await incarnation_of(link)})
             results += _results(node, do, said, tasks)
         except ArcError as error:
+            if len(by_node) == 1:
+                raise
             unread.append(partial(node, error))
     refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in results)
     exit_code = 3 if unread else REFUSED if refused else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
@@ -11,7 +12,7 @@ from arc.asking import queued, read_shown
 from arc.decisions.explain import Steal
 from arc.errors import NeedsWord, WrongUse
 from arc.sensor import Moved
-from arc.transfer import carry_out
+from arc.transfer import Outcome, carry_out
 
 from . import Told
 from .everybody import link_of
@@ -42,12 +43,15 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
         if asked.flag("dry_run"):
             return Told({"planned": steps(steals), "results": [], "dry_run": True})
         outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"))
+    lives = _remember_ends(hub, outcomes)
+    because = f"{BY_HAND} by {asked.text_or('by', 'human:unknown')}: "
+    because += asked.text_or("reason", "no reason given", 1000)
     hub.journal.runs.add_moves(tuple(
         Moved(xfer=one.steal.xfer, uid=one.steal.task.uid, busy=one.steal.busy,
               idle=one.steal.idle, outcome=one.outcome, why="moved",
-              priority=one.steal.task.priority, rule=one.rule,
-              because=one.because or f"{BY_HAND} by {asked.text_or('by', 'human:unknown')}: "
-              f"{asked.text_or('reason', 'no reason given', 1000)}")
+              priority=one.steal.task.priority, rule=one.rule, because=one.because or because,
+              busy_incarnation=lives.get(one.steal.busy, ""),
+              idle_incarnation=lives.get(one.steal.idle, ""))
         for one in outcomes
     ))  # fmt: skip
     results: JsonObject = {
@@ -62,6 +66,14 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
     }  # fmt: skip
     became = {one.outcome for one in outcomes}
     return Told(results, exit=3 if "in_doubt" in became else 1 if "kept" in became else 0)
+
+
+def _remember_ends(hub: Hub, outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """As which each end was met: a fence of one of them needs to know what was moved to whom."""
+    names = {name for one in outcomes for name in (one.steal.busy, one.steal.idle)}
+    met = [one for name in sorted(names) if (one := hub.links[name].met) is not None]
+    hub.journal.nodes.meet(met)
+    return {one.node: one.incarnation for one in met}
 
 
 async def _steal(hub: Hub, found: Found, to: str, asked: Fields) -> Steal:

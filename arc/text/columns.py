@@ -53,6 +53,17 @@ def lasting(value: JsonValue) -> str:
     return "-" if not isinstance(value, int | float) else duration(float(value))
 
 
+def of_node(node: JsonValue, text: JsonValue) -> str:
+    """What is said about a node, without its name in front: the line has that already."""
+    return said(text, "").removeprefix(f"{said(node)}: ")
+
+
+def unseen(one: JsonObject) -> str:
+    """The rule and the first clause of why a node was not seen; the whole stands in the data."""
+    clause = of_node(one.get("node"), one.get("reason") or one.get("because")).partition(";")[0]
+    return clause if one.get("rule") == "suspended" else f"{said(one.get('rule'))}: {clause}"
+
+
 def rows(head: Sequence[str], lines: Iterable[Sequence[str]], look: Look) -> str:
     """Aligned columns; nothing is cut where no terminal reads along."""
     return table(head, [list(line) for line in lines], look.width)

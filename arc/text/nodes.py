@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from agent_node.strict import JsonObject
-from agent_node.text import counted, size
+from collections.abc import Mapping
 
-from .columns import age, inside, number, objects, rows, said, shorts, stated
+from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text, size
+
+from .columns import age, inside, number, objects, of_node, rows, said, shorts, stated, unseen
 from .look import Look
 
 
@@ -18,25 +20,27 @@ def render_nodes(data: JsonObject, look: Look) -> str:
         (said(one.get("node")), said(one.get("state")), said(one.get("where")),
          said(one.get("pending"), "?"), said(one.get("running"), "?"), age(one.get("age_s")),
          said(one.get("version")), said(one.get("owns")), said(one.get("also")),
-         said(one.get("never")), said(one.get("reason"), ""))
+         said(one.get("never")), said(one.get("host_key")),
+         said(one.get("reason"), "") if one.get("seen") else unseen(one))
         for one in nodes
     ]  # fmt: skip
     head = ("NODE", "STATE", "WHERE", "WAITING", "RUNNING", "SEEN", "VERSION", "OWNS", "ALSO",
-            "NEVER", "REASON")  # fmt: skip
+            "NEVER", "HOST KEY", "REASON")  # fmt: skip
     return rows(head, lines, look)
 
 
 def render_node(data: JsonObject, look: Look) -> str:
     """Everything that is known of one node, and how old that is."""
-    lines = [f"{said(data.get('node'))}  {stated(data.get('state'), look)}  "
-             f"{said(data.get('where'))}"]  # fmt: skip
+    state = stated(data.get("state"), look)
+    lines = [f"{said(data.get('node'))}  {state}  {said(data.get('where'))}"]
     if not data.get("seen"):
-        lines.append(f"  not seen: {said(data.get('rule'))}: {said(data.get('reason'))}")
+        lines.append(f"  not seen       {said(data.get('rule'))}: "
+                     f"{of_node(data.get('node'), data.get('reason'))}")  # fmt: skip
         met = inside(data, "last_met")
         lines.append(f"  last met       {said(met.get('at'), 'never')}")
-    for name in ("owns", "also", "never", "reason"):
-        if data.get(name):
-            lines.append(f"  {name:<14} {said(data.get(name))}")
+    lines += [f"  {name.replace('_', ' '):<14} {said(data.get(name))}"
+              for name in ("owns", "also", "never", "reason", "host_key")
+              if data.get(name) and (name != "reason" or data.get("seen"))]
     if data.get("seen"):
         lines += _seen(data)
     lines += [f"  agent {said(one.get('name'))}: {said(one.get('state'))}, "
@@ -56,13 +60,14 @@ def _seen(data: JsonObject) -> list[str]:
     if data.get("disk_total_bytes"):
         disk += f" of {size(int(number(data.get('disk_total_bytes'))))}"
     return [
-        f"  seen           {age(data.get('age_s'))}, answered in {number(data.get('took_s')):.3f} s",
+        f"  seen           {age(data.get('age_s'))}, in {number(data.get('took_s')):.3f} s",
         f"  tasks          {counts or 'none'}",
         f"  slots          {said(data.get('free_slots'))} free of {said(data.get('slots'))}",
         f"  dispatcher     {said(data.get('dispatcher'))}",
         f"  clock          {number(data.get('clock_off_s')):+.1f} s against the hub",
         f"  disk           {disk}",
-        f"  version        {said(data.get('version'))}, incarnation {said(data.get('incarnation'))}",
+        f"  version        {said(data.get('version'))}",
+        f"  incarnation    {said(data.get('incarnation'))}",
     ]
 
 
@@ -73,7 +78,7 @@ def render_steered(data: JsonObject, look: Look) -> str:
     if data.get("agent"):
         who += f", agent {said(data.get('agent'))}"
     because = f": {said(data.get('reason'))}" if data.get("reason") else ""
-    more = f"\n{said(data.get('summary'))}" if data.get("summary") else ""
+    more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
     return f"{who} is {said(data.get('state'))}{because}{mark}{more}"
 
 
@@ -84,17 +89,19 @@ def render_fenced(data: JsonObject, look: Look) -> str:
     tasks = objects(data, "tasks")
     would = "would be" if data.get("dry_run") else "is"
     short = shorts(tasks)
-    head = (f"{said(data.get('node'))} {would} fenced (incarnation "
-            f"{said(data.get('incarnation'))}); {counted(len(tasks), 'task')} had been moved there")  # fmt: skip
-    return "\n".join([head, *(
-        f"  {said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
-        f"{said(one.get('because'), '')}".rstrip() for one in tasks)])  # fmt: skip
+    head = (f"{said(data.get('node'))} {would} fenced; {counted(len(tasks), 'task')} "
+            "had been moved there")  # fmt: skip
+    return "\n".join([head, *(f"  {line}" for line in reowned(tasks, short))])
+
+
+def reowned(tasks: list[JsonObject], short: Mapping[str, str]) -> list[str]:
+    """What became of each task that was to be owned again, and where."""
+    return [f"{said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
+            f"{said(one.get('because'), '')}".rstrip() for one in tasks]  # fmt: skip
 
 
 def render_log_piece(data: JsonObject, look: Look) -> str:
     """What the program wrote, with what could drive a terminal made visible."""
-    from agent_node.text import safe_text
-
     return safe_text(str(data.get("text") or ""), keep="\n\t")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_node.strict import JsonObject
 from agent_node.text import counted
 
-from .columns import by_count, number, objects, rows, said, shorts, subject
+from .columns import by_count, number, objects, of_node, rows, said, shorts, subject
 from .look import Look
 
 KEPT_SHOWN = 20
@@ -34,7 +34,8 @@ def render_plan(data: JsonObject, look: Look) -> str:
         lines.append(f"  … and {stays - KEPT_SHOWN} more; by rule:")
     lines += [f"  {count:>6} kept by {rule}: {said(because)}" for rule, count, because in
               by_count(counts)]  # fmt: skip
-    lines += [f"  unseen {said(one.get('node'))}: {said(one.get('because'))}" for one in unseen]
+    lines += [f"  unseen {said(one.get('node'))}: {of_node(one.get('node'), one.get('because'))}"
+              for one in unseen]  # fmt: skip
     lines += _nodes(data, look)
     return "\n".join(lines)
 
@@ -60,6 +61,9 @@ def _nodes(data: JsonObject, look: Look) -> list[str]:
     nodes = objects(data, "nodes")
     if not nodes:
         return []
-    lines = [(said(one.get("node")), said(one.get("part")), said(one.get("pending"), "?"),
-              said(one.get("rule"), ""), said(one.get("because"), "")) for one in nodes]  # fmt: skip
+    lines = [
+        (said(one.get("node")), said(one.get("part")), said(one.get("pending"), "?"),
+         said(one.get("rule"), ""), of_node(one.get("node"), one.get("because")).partition(";")[0])
+        for one in nodes
+    ]  # fmt: skip
     return ["", rows(("NODE", "PART", "WAITING", "RULE", "BECAUSE"), lines, look)]

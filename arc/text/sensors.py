@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_node.strict import JsonObject
 from agent_node.text import counted
 
-from .columns import age, by_count, inside, lasting, number, objects, rows, said, shorts
+from .columns import age, by_count, inside, lasting, number, objects, of_node, rows, said, shorts
 from .look import Look
 
 DECISIONS_SHOWN = 40
@@ -19,6 +19,18 @@ def render_sensors(data: JsonObject, look: Look) -> str:
         for one in objects(data, "sensors")
     ]  # fmt: skip
     return rows(("SENSOR", "STATE", "EVERY", "LAST", "NEXT", "WHAT IT SAID"), lines, look)
+
+
+def render_skills(data: JsonObject, look: Look) -> str:
+    """Every sensor with its words, as they are typed."""
+    lines: list[str] = []
+    for one in objects(data, "sensors"):
+        name, verbs = said(one.get("sensor")), inside(one, "verbs")
+        wide = max((len(verb) for verb in verbs), default=0)
+        lines += [f"{name}: {said(one.get('state'))}" if one.get("state") else name]
+        lines += [f"  arc skills run --name {name} -- {said(verb):<{wide}}  {said(what)}"
+                  for verb, what in verbs.items()]  # fmt: skip
+    return "\n".join(lines)
 
 
 def render_runs(data: JsonObject, look: Look) -> str:
@@ -38,8 +50,9 @@ def render_runs(data: JsonObject, look: Look) -> str:
 
 def render_run(data: JsonObject, look: Look) -> str:
     """One run: its line, its moves, its reasons by rule."""
-    head = f"{said(data.get('sensor'), '')} run {said(data.get('run'))}: {said(data.get('summary'))}"
-    return "\n".join([head.strip(), *_moves(data), *_reasons(data), *_nodes(data)])
+    head = f"{said(data.get('sensor'), '')} run {said(data.get('run'))}:".strip()
+    summary = f"{head} {said(data.get('summary'))}"
+    return "\n".join([summary, *_moves(data), *_reasons(data), *_nodes(data)])
 
 
 def _moves(data: JsonObject) -> list[str]:
@@ -60,8 +73,9 @@ def _reasons(data: JsonObject) -> list[str]:
              for rule, count, because in by_count(counted_lines)]  # fmt: skip
     single = [one for one in decisions if one.get("uid")]
     short = shorts(single)
-    lines += [f"  kept {short[str(one['uid'])]} on {said(one.get('node'))}  {said(one.get('rule'))}: "
-              f"{said(one.get('because'))}" for one in single[:DECISIONS_SHOWN]]  # fmt: skip
+    lines += [f"  kept {short[str(one['uid'])]} on {said(one.get('node'))}  "
+              f"{said(one.get('rule'))}: {said(one.get('because'))}"
+              for one in single[:DECISIONS_SHOWN]]  # fmt: skip
     cut = len(single) - DECISIONS_SHOWN + int(number(data.get("cut")))
     return [*lines, f"  … and {cut} more, see --json"] if cut > 0 else lines
 
@@ -72,9 +86,10 @@ def _nodes(data: JsonObject) -> list[str]:
         f"  node {said(one.get('node'))}: {said(one.get('part') or one.get('state'))}"
         + (f", {said(one.get('pending'))} waiting" if one.get("pending") is not None else "")
         + (f", idle since {said(one.get('idle_since'))}" if one.get("idle_since") else "")
-        + (f"  {said(one.get('rule'), '')}: {said(one.get('because'), '')}"
+        + (f"  {said(one.get('rule'), '')}: {of_node(one.get('node'), one.get('because'))}"
            if one.get("rule") else "")
-        + "".join(f"; {said(trouble.get('rule'))}: {said(trouble.get('because'))}"
+        + "".join(f"; {said(trouble.get('rule'))}: "
+                  f"{of_node(one.get('node'), trouble.get('because'))}"
                   for trouble in objects(one, "troubles"))
         for one in nodes
     ]  # fmt: skip
@@ -88,13 +103,15 @@ def render_skill(data: JsonObject, look: Look) -> str:
     if not isinstance(last, dict):
         return f"{head}\nhas not run yet"
     totals = inside(data, "totals")
-    ran = (f"last run {said(last.get('run'))} {age(line.get('ago_s'))}, took "
-           f"{number(last.get('took_s')):.2f} s, {said(last.get('requests'))} requests")  # fmt: skip
+    took, requests = number(last.get("took_s")), int(number(last.get("requests")))
+    ran = (f"last run {said(last.get('run'))} {age(line.get('ago_s'))}, took {took:.2f} s, "
+           f"{counted(requests, 'request')}")  # fmt: skip
     caps = inside(last, "details").get("caps")
     capped = [f"  caps hit: {said(caps)}"] if caps else []
+    asked, spent = int(number(totals.get("requests"))), number(totals.get("took_s"))
     ten = (f"last {counted(int(number(totals.get('runs'))), 'run')}: "
            f"{said(totals.get('planned'))} planned, {said(totals.get('moved'))} done, "
-           f"{said(totals.get('requests'))} requests, {number(totals.get('took_s')):.2f} s")  # fmt: skip
+           f"{counted(asked, 'request')}, {spent:.2f} s")  # fmt: skip
     return "\n".join([head, ran, f"  {said(last.get('summary'))}", *_moves(last), *_reasons(last),
                       *_nodes(last), *capped, ten])  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
 
-from .columns import age, inside, lasting, number, objects, rows, said, shorts
+from .columns import age, inside, lasting, number, objects, of_node, rows, said, shorts, unseen
 from .look import Look
 
 
@@ -38,7 +38,7 @@ def _needs(data: JsonObject) -> str:
         return ""
     lines = [f"NEEDS YOU ({len(needs)})"]
     for one in needs:
-        lines.append(f"  {said(one.get('node'))}: {said(one.get('text'))}")
+        lines.append(f"  {said(one.get('node'))}: {of_node(one.get('node'), one.get('text'))}")
         lines.append(f"      {said(one.get('try'))}")
     return "\n".join(lines)
 
@@ -54,9 +54,7 @@ def _nodes(data: JsonObject, look: Look) -> str:
 def _node(one: JsonObject) -> tuple[str, ...]:
     name, owns, also = said(one.get("node")), said(one.get("owns")), said(one.get("also"))
     if not one.get("seen"):
-        rule = said(one.get("rule"))
-        return (name, said(one.get("state")), "?", "?", "?", "-", owns, also,
-                f"{rule}: {said(one.get('reason'))}")  # fmt: skip
+        return (name, said(one.get("state")), "?", "?", "?", "-", owns, also, unseen(one))
     state = said(one.get("state"))
     if one.get("idle"):
         state += f" {lasting(one.get('idle_s'))}"
@@ -77,7 +75,7 @@ def _inbox(inbox: JsonObject) -> str:
     return f"hub's queue: {waits:.0f} waiting{oldest}"
 
 
-_CAUSES = {"rule": "a rule forbade it", "nobody": "nobody looked"}
+_CAUSES = {"rule": "a rule forbade it", "nobody_looked": "nobody looked"}
 
 
 def _stranded(stranded: JsonObject) -> str:
@@ -86,11 +84,17 @@ def _stranded(stranded: JsonObject) -> str:
     split = ", ".join(f"{_CAUSES.get(cause, cause.replace('_', ' '))} {number(one) / 60:.1f}"
                       for cause, one in causes.items())  # fmt: skip
     total = number(stranded.get("today_s")) / 60
-    return f"stranded today: {total:.1f} node-minutes" + (f" ({split})" if split else "")
+    lines = [f"stranded today: {total:.1f} node-minutes" + (f" ({split})" if split else "")]
+    lines += [f"  {said(one.get('node'))} has a free slot beside work on "
+              f"{said(one.get('beside'))}: {said(one.get('rule'), 'nobody looked')}: "
+              f"{said(one.get('because'), '')}"
+              for one in objects(stranded, "now")]  # fmt: skip
+    return "\n".join(lines)
 
 
 def _sensors(data: JsonObject) -> str:
-    bad = [one for one in objects(data, "sensors") if one.get("state") not in {"on time", "no hub"}]
+    well = {"on time", "no hub", "new"}
+    bad = [one for one in objects(data, "sensors") if one.get("state") not in well]
     return "\n".join(
         f"sensor {said(one.get('sensor'))}: {said(one.get('state'))}: "
         f"{safe_text(str(one.get('summary')))}" for one in bad)  # fmt: skip

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
 
 from .columns import inside, objects, rows, said, shorts, subject
 from .look import Look
 
 EVENTS_SHOWN = 50
+RESULTS_SHOWN = 100
 
 
 def render_list(data: JsonObject, look: Look) -> str:
     """A line a task; the reason is why the last cycle left it where it is."""
     tasks = objects(data, "tasks")
     if not tasks:
-        return "no such tasks"
+        return f"no such tasks{_where_seen(data)}"
     short = shorts(tasks)
     lines = [
         (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("state")),
@@ -25,6 +26,12 @@ def render_list(data: JsonObject, look: Look) -> str:
     ]  # fmt: skip
     text = rows(("TASK", "P", "STATE", "NODE", "FOR", "SUBJECT", "REASON"), lines, look)
     return text + "\nthere are more: --limit N" if data.get("more") else text
+
+
+def _where_seen(data: JsonObject) -> str:
+    """Nothing found is only half of it where some node could not be asked."""
+    unread = data.get("unread")
+    return f" on the nodes that answered; not asked: {said(unread)}" if unread else ""
 
 
 def _reason(one: JsonObject) -> str:
@@ -43,11 +50,8 @@ def render_show(data: JsonObject, look: Look) -> str:
     uid, node = said(data.get("uid")), said(data.get("node"))
     lines = [f"{uid}  P{said(task.get('priority'))}  {said(task.get('state'))} on {node}",
              f"  {subject(task.get('subject'), Look())}"]  # fmt: skip
-    for name in ("domain", "skills", "needs", "tags", "source", "origin", "key", "parent",
-                 "pinned", "hops", "stolen_from", "not_before", "expected_s", "max_s",
-                 "failures", "max_attempts", "progress", "failure_reason", "cost_usd"):  # fmt: skip
-        if task.get(name) not in (None, "", [], 0, False):
-            lines.append(f"  {name:<14} {said(task.get(name))}")
+    lines += [f"  {name:<14} {said(task.get(name))}" for name in _SHOWN
+              if task.get(name) not in (None, "", [], 0, False)]  # fmt: skip
     body = str(task.get("body") or "")
     if body:
         lines += ["  body", *(f"    {safe_text(line)}" for line in body.splitlines()[:20])]
@@ -66,6 +70,11 @@ def render_show(data: JsonObject, look: Look) -> str:
     return "\n".join(lines)
 
 
+_SHOWN = ("domain", "skills", "needs", "tags", "source", "origin", "key", "ref", "parent", "pinned",
+          "hops", "stolen_from", "not_before", "deadline", "expected_s", "max_s", "failures",
+          "max_attempts", "progress", "failure_reason", "cost_usd")  # fmt: skip
+
+
 def _attempt(one: JsonObject) -> str:
     parts = [said(one.get("outcome"), "under way")]
     parts += [f"{name} {said(one.get(name))}" for name in
@@ -82,10 +91,10 @@ def render_added(data: JsonObject, look: Look) -> str:
     where = "the hub's queue" if data.get("node") == "inbox" else said(data.get("node"))
     lines = [f"{counted(len(done), 'task')} {word} to {where}"]
     short = shorts(results)
-    for one in results[:100]:
-        because = f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
-        lines.append(f"  {short[str(one['uid'])]}  {said(one.get('uid'))}  "
-                     f"{said(one.get('outcome'))}{because}")  # fmt: skip
+    lines += [f"  {short[str(one['uid'])]}  {said(one.get('uid'))}  {said(one.get('outcome'))}"
+              f"{_why_not(one)}" for one in results[:RESULTS_SHOWN]]  # fmt: skip
+    if len(results) > RESULTS_SHOWN:
+        lines.append(f"  … and {len(results) - RESULTS_SHOWN} more, see --json")
     return "\n".join(lines)
 
 
@@ -94,12 +103,18 @@ def render_changed(data: JsonObject, look: Look) -> str:
     results = objects(data, "results")
     short = shorts(results)
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
-    lines = []
-    for one in results:
-        because = f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
-        lines.append(f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now "
-                     f"{said(one.get('state'))} on {said(one.get('node'))}{because}{mark}")  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join(
+        f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now {said(one.get('state'))} on "
+        f"{_place(one.get('node'))}{_why_not(one)}{mark}" for one in results
+    )  # fmt: skip
+
+
+def _why_not(one: JsonObject) -> str:
+    return f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
+
+
+def _place(node: JsonValue) -> str:
+    return "the hub" if node == "inbox" else said(node)
 
 
 def render_moved(data: JsonObject, look: Look) -> str:
@@ -107,8 +122,10 @@ def render_moved(data: JsonObject, look: Look) -> str:
     planned, results = objects(data, "planned"), objects(data, "results")
     short = shorts(planned)
     if data.get("dry_run"):
-        return "\n".join(f"would move {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
-                         f"{said(one.get('from'))} -> {said(one.get('to'))}" for one in planned)  # fmt: skip
+        return "\n".join(
+            f"would move {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
+            f"{said(one.get('from'))} -> {said(one.get('to'))}" for one in planned
+        )  # fmt: skip
     return "\n".join(
         f"{said(one.get('outcome'))} {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
         f"{said(one.get('from'))} -> {said(one.get('to'))}"
@@ -120,6 +137,8 @@ def render_doubts(data: JsonObject, look: Look) -> str:
     """Every transfer that is not over, and what a person may do."""
     doubts, parked = objects(data, "doubts"), objects(data, "parked")
     if not doubts and not parked:
+        if data.get("unread"):
+            return f"no doubts{_where_seen(data)}"
         return "no doubts: every transfer is over at both ends"
     short = shorts(doubts)
     lines = [
@@ -129,9 +148,9 @@ def render_doubts(data: JsonObject, look: Look) -> str:
         for one in doubts
     ]  # fmt: skip
     text = rows(("NODE", "TASK", "SIDE", "STATE", "PEER", "AGE", "TRANSFER"), lines, look)
-    more = [f"{said(one.get('node'))}: {said(one.get('parked'))} parked: what became of them is not "
-            "known; arc tasks resolve TASK --as done|failed|cancelled, or arc doubts settle TASK --yes"
-            for one in parked]  # fmt: skip
+    more = [f"{said(one.get('node'))}: {said(one.get('parked'))} parked, for what became of them "
+            "is not known: arc tasks resolve TASK --as done|failed|cancelled; to run one again: "
+            "arc doubts settle TASK --yes" for one in parked]  # fmt: skip
     return "\n".join([*([text] if doubts else []), *more])
 
 
@@ -141,7 +160,7 @@ def render_settled(data: JsonObject, look: Look) -> str:
     if "doubts" in data:
         return render_doubts(data, look)
     if not settled and not tasks:
-        return "nothing was in doubt"
+        return f"nothing was in doubt{_where_seen(data)}"
     short = shorts(settled, tasks)
     lines = [f"{said(one.get('outcome'))} {short[str(one['uid'])]} "
              f"{said(one.get('giver'))} -> {said(one.get('taker'))}: "

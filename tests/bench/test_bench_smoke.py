@@ -22,6 +22,16 @@ EXPECTED = {
     "sleep": {"sleep-200"},
     "latency": {"add-to-start"},
     "idle": {"idle-cpu", "idle-memory"},
+    "plan": {"plan-500-arc0", "plan-growth-arc0", "plan-500-swift", "plan-growth-swift"},
+    "cli": {"arc-help", "arc-status"},
+    "status": {"status-100"},
+    "empty": {"empty-plan-100"},
+    "contact": {"contact-100", "contact-100-real"},
+    "rebalance": {"rebalance-100k", "rebalance-vs-1k"},
+    "steal": {"steal-p50", "steal-p99"},
+    "spread": {"spread-15"},
+    "inbox": {"inbox-200"},
+    "rest": {"rest-cpu", "rest-memory"},
 }  # fmt: skip
 
 

@@ -12,12 +12,13 @@ from agent_node import commands as c
 from agent_node import moves as m
 from agent_node.moves import Fenced
 from agent_node.spec import hash_of, spec_of
+from agent_node.strict import JsonObject
 from arc.decisions.view import FleetView
 from arc.fencing import FenceReport, fence, settle_uid
 from arc.links import Link
 from arc.transfer import carry_out
 from tests.builders import a_task, uid, xfer
-from tests.hub_nodes import SomeNodes, some_nodes
+from tests.hub_nodes import SomeNodes, some_nodes, twisted
 
 
 @pytest.fixture
@@ -198,6 +199,22 @@ async def test_an_attempt_that_may_live_elsewhere_keeps_the_task_from_running(
     nodes.switch_off("loom")
     report = await fenced(nodes, "loom", life)
     assert told(report) == [("1", "refused", "iris", "attempt_not_fenced")]
+    assert nodes.states(1) == {}
+
+
+async def test_a_node_that_does_not_let_go_keeps_the_task_from_being_owned_again(
+    nodes: SomeNodes,
+) -> None:
+    """Seen to fail with the answers to `bar` passed over: iris had it READY beside forge."""
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    view = await nodes.view()
+    no: JsonObject = {"uid": uid(1), "outcome": "refused",
+                      "because": {"rule": "has_row", "text": "it is RUNNING here"}}  # fmt: skip
+    forge = twisted(nodes.links["forge"],
+                    lambda do, result: {"results": [no]} if do == "bar" else result)  # fmt: skip
+    report = await fenced(nodes, "loom", life, links={**nodes.links, "forge": forge}, view=view)
+    assert told(report) == [("1", "refused", "forge", "has_row")]
     assert nodes.states(1) == {}
 
 

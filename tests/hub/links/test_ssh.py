@@ -100,8 +100,21 @@ async def test_a_host_that_nobody_trusts_yet_is_sent_nothing(hub: Hub, server: D
     with pytest.raises(HostKeyUnknown) as unknown:
         await link.ask("status")
     assert server.host_key.fingerprint in str(unknown.value)
-    assert f"--fingerprint {server.host_key.fingerprint}" in unknown.value.hint
     assert unknown.value.exit_code == 4
+    await link.close()
+
+
+async def test_the_line_that_a_hint_says_to_write_makes_the_host_trusted(
+    hub: Hub, server: DemoSshd, tmp_path: Path
+) -> None:
+    """A hint that names what does not work leaves its reader at a closed door."""
+    hub.keys.forget("iris")
+    link = hub.link(server.port)
+    with pytest.raises(HostKeyUnknown) as unknown:
+        await link.meet()
+    line = unknown.value.hint.rpartition("known_hosts of hub.state: ")[2]
+    (hub.settings.state / "known_hosts").write_text(f"{line}\n", encoding="utf-8")
+    assert (await link.meet()).node == "iris"
     await link.close()
 
 

@@ -1,0 +1,172 @@
+"""Says why a task is where it is, and why a node gets or gives nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso, parse_iso
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from arc.asking import queued
+from arc.decisions.answers import ESCALATE, History
+from arc.decisions.changes import Situation
+from arc.decisions.view import NodeSeen, QueuedTask
+from arc.decisions.why import why_node as judge_node
+from arc.decisions.why import why_task as judge_task
+from arc.looking import INBOX, Look, look
+from arc.planning import routes_now
+
+from . import Told
+from .everybody import check_node
+from .finding import Found, find_task
+from .queues import whole_queues
+from .why_data import node_answer, task_answer
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
+CYCLES = 100  # of which the journal is asked whether they could look
+
+
+async def why_task(hub: Hub, args: JsonObject) -> Told:
+    """The task rule by rule, every node that might take it, and what would change the answer."""
+    found = await find_task(hub, Fields(args).text("task", 64))
+    task = queued(found.task)
+    async with hub.moving:  # a move half way would look like a change of mind
+        seen = await look(hub)
+        if found.node == INBOX and task.state == "READY":
+            data = await _at_the_hub(hub, seen, task)
+        else:
+            situation = await _situation(hub, seen, found)
+            history = _history(hub, task.uid, found.node)
+            data = task_answer(judge_task(task, found.node, situation, history=history))
+    data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
+    return _told(data, seen, found)
+
+
+def _told(data: JsonObject, seen: Look, found: Found) -> Told:
+    failed = found.answers.failed if found.elsewhere else {}
+    unseen = {node.name: (node.code, node.because) for node in seen.view.unseen
+              if node.rule != "suspended"}  # fmt: skip
+    unseen |= {name: (error.code, str(error)) for name, error in failed.items()}
+    partial: tuple[JsonObject, ...] = tuple(
+        {"node": name, "error": {"code": code, "message": because}}
+        for name, (code, because) in sorted(unseen.items())
+    )
+    left = found.not_asked if found.elsewhere else ()
+    blind = data["could_not_look"] or failed or left
+    return Told(data, exit=3 if blind else 0, partial=partial, warnings=left)
+
+
+async def _situation(hub: Hub, seen: Look, found: Found) -> Situation:
+    """With the whole queues where the task waits; where it does not, nothing more is asked."""
+    waits = found.task.state == "READY"
+    queues = await whole_queues(seen, first=found.node) if waits else {}
+    settings = hub.settings
+    return Situation(seen.view, queues, settings.domains, settings.steal, seen.memory)
+
+
+async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
+    """A task of the hub's own queue is the router's: where it would send it, or why to nobody."""
+    plan = await routes_now(seen)
+    goes = next((one for one in plan.routes if one.task.uid == task.uid), None)
+    kept = next((one.objection for one in plan.kept if one.task.uid == task.uid), None)
+    if goes is not None:
+        result, verdict = f"the next run of the router sends it to {goes.idle}: {goes.because}", ""
+    elif kept is not None:
+        result, verdict = f"the router keeps it: {kept.rule}: {kept.because}", "CHANGE"
+    else:
+        result, verdict = "the router did not come to it in this look: more urgent ones first", ""
+    to = next((node.name for node in seen.view.seen if node.report.state == "active"), None)
+    return {
+        "verdict": verdict or "WAIT", "result": result, "checks": [], "receivers": None,
+        "steps": [], "ways": [], "life": None, "could_not_look": None, "place": None,
+        "reach_s": None, "history": None,
+        "moves": None if goes is None else {"to": goes.idle, "because": goes.because},
+        "kept": None if kept is None else {"rule": kept.rule, "because": kept.because},
+        "by_hand": [f"arc tasks move {task.uid} --to {to} --reason '…'"] if to else [],
+        "nodes": [{"node": one.name, "part": one.part, "pending": one.pending,
+                   "rule": one.objection.rule if one.objection else "",
+                   "because": one.objection.because if one.objection else ""}
+                  for one in plan.nodes],
+    }  # fmt: skip
+
+
+def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:
+    """What is asked about: the task itself, where it lies, and what the last cycles said of it."""
+    task, node = found.task, seen.view.node(found.node)
+    waits_s: float | None = None
+    if task.ready_at and task.state == "READY":
+        written = parse_iso(node.report.written_at) if isinstance(node, NodeSeen) else None
+        waits_s = ((written or hub.clock.now()) - parse_iso(task.ready_at)).total_seconds()
+    return {
+        "uid": found.uid, "node": found.node, "state": str(task.state), "subject": task.subject,
+        "priority": task.priority, "skills": list[JsonValue](task.skills), "domain": task.domain,
+        "needs": list[JsonValue](task.needs), "copies": dict(found.copies),
+        "waits_s": None if waits_s is None else round(max(waits_s, 0.0), 1),
+        "waiting_there": node.report.pending_count if isinstance(node, NodeSeen) else None,
+        "said": [{"run": run, "node": one.node, "rule": one.rule, "because": one.because}
+                 for run, one in hub.journal.runs.decisions_about(found.uid, 5)],
+        "moved": [{"at": iso(line.at), "from": line.move.busy, "to": line.move.idle,
+                   "outcome": line.move.outcome, "because": line.move.because}
+                  for line in hub.journal.runs.moves(uid=found.uid, limit=5)],
+    }  # fmt: skip
+
+
+def _history(hub: Hub, uid: str, node: str) -> History:
+    """In how many cycles it stayed, and in how many of them its queue could not be read."""
+    kept = hub.journal.runs.decisions_about(uid)
+    first = hub.journal.runs.run(kept[-1][0]) if kept else None
+    blind = sum(_blind(run.report.details, node)
+                for run in hub.journal.runs.last(REBALANCE, CYCLES))  # fmt: skip
+    return History(len({run for run, _ in kept}), iso(first.at) if first else None, blind)
+
+
+def _blind(details: JsonObject, node: str) -> bool:
+    """Whether a run could not read this node, or its queue."""
+    nodes = details.get("nodes")
+    return any(
+        isinstance(one, dict) and one.get("node") == node
+        and (bool(one.get("code")) or one.get("rule") == "queue_was_read")
+        for one in (nodes if isinstance(nodes, list) else [])
+    )  # fmt: skip
+
+
+def _evidence(hub: Hub, seen: Look, node: str) -> JsonObject:
+    """What the answer rests on: how old the reports are, and which run decided last."""
+    sensor = ROUTER if node == INBOX else REBALANCE
+    last = next(iter(hub.journal.runs.last(sensor)), None)
+    ages = [one.age_s for one in seen.view.seen]
+    return {"evidence": {
+        "sensor": sensor, "run": last.id if last else None, "at": iso(last.at) if last else None,
+        "summary": last.report.summary if last else None,
+        "oldest_report_s": round(max(ages), 1) if ages else None, "seen": len(ages),
+        "unseen": [{"node": one.name, "rule": one.rule, "because": one.because, "code": one.code}
+                   for one in seen.view.unseen],
+    }}  # fmt: skip
+
+
+async def why_node(hub: Hub, args: JsonObject) -> Told:
+    """What the node is in the next plan, each condition, and what keeps other nodes' work away."""
+    name = Fields(args).node("node")
+    check_node(hub, name)
+    async with hub.moving:
+        seen = await look(hub)
+        queues = await whole_queues(seen, first=name)
+    settings = hub.settings
+    situation = Situation(seen.view, queues, settings.domains, settings.steal, seen.memory)
+    data = {**node_answer(judge_node(name, situation)), **_evidence(hub, seen, name)}
+    entry = settings.node(name)
+    assert entry is not None, "check_node found it"
+    data |= {"owns": list(entry.owns), "also": list(entry.also), "never": list(entry.never)}
+    node = seen.view.node(name)
+    blind = not isinstance(node, NodeSeen)
+    if blind and node is not None:
+        data |= {"verdict": ESCALATE, "code": getattr(node, "code", "")}
+    partial: tuple[JsonObject, ...] = tuple(
+        {"node": one.name, "error": {"code": one.code, "message": one.because}}
+        for one in seen.view.unseen if one.rule != "suspended"
+    )  # fmt: skip
+    suspended = blind and getattr(node, "rule", "") == "suspended"
+    return Told(data, exit=3 if blind and not suspended else 0, partial=partial)

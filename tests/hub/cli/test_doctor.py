@@ -1,0 +1,107 @@
+"""`arc doctor` looks at the hub's folder, this machine and every node; findings are exit 6."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from arc.setup import render_schema
+from tests.hub.cli.desk import Desk, Ran
+
+
+@pytest.fixture
+def well(desk: Desk) -> Desk:
+    """A hub's folder with nothing to find in it."""
+    state = desk.hub.settings.state
+    (state / "fleet.schema.json").write_text(render_schema())
+    for path, _, files in os.walk(state):
+        os.chmod(path, 0o700)
+        for file in files:
+            os.chmod(os.path.join(path, file), 0o600)
+    for machine in desk.nodes.machines.values():
+        machine.host.disk_free = lambda: 10**15  # type: ignore[method-assign]
+    return desk
+
+
+def found(ran: Ran, what: str) -> list[dict[str, object]]:
+    return [one for one in ran.data["checks"] if one["what"] == what and one["state"] != "ok"]
+
+
+def test_a_fleet_that_is_well_has_no_findings_of_its_nodes(well: Desk) -> None:
+    text, data = well.both("doctor", "--node", "iris")
+    assert text.code == 0
+    assert text.lines[-1] == "no findings"
+    assert [one["what"] for one in data["checks"]] == ["iris"]
+
+
+def test_files_that_others_may_read_are_found_and_mended(well: Desk) -> None:
+    journal = well.hub.settings.state / "journal.db"
+    journal.chmod(0o644)
+    ran = well.arc("doctor", "--json")
+    assert ran.code == 6
+    assert "journal.db" in str(found(ran, "state"))
+    mended = well.arc("doctor", "--fix", "--json")
+    assert found(mended, "state")[0]["mended"] is True
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert found(well.arc("doctor", "--json"), "state") == []
+
+
+def test_a_missing_schema_is_found_and_written(well: Desk) -> None:
+    schema: Path = well.hub.settings.state / "fleet.schema.json"
+    schema.unlink()
+    assert found(well.arc("doctor", "--json"), "schema")
+    well.arc("doctor", "--fix")
+    assert schema.read_text() == render_schema()
+
+
+def test_a_node_without_a_dispatcher_and_one_that_is_silent_are_two_findings(well: Desk) -> None:
+    well.nodes.machines["iris"].dispatches(running=False)
+    well.nodes.switch_off("loom")
+    ran = well.arc("doctor", "--json")
+    assert ran.code == 6
+    assert "no dispatcher runs there" in str(found(ran, "iris")[0]["text"])
+    assert found(ran, "loom")[0]["text"] == "no route to it; nothing changed there"
+    assert found(ran, "loom")[0]["hint"]
+    text = well.arc("doctor")
+    assert "hint: on iris: agent-node run" in text.out
+
+
+def test_a_node_of_another_version_is_found(well: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arc.operations.doctor.__version__", "9.9.9")
+    assert "the hub 9.9.9" in str(found(well.arc("doctor", "--json"), "iris"))
+
+
+def test_a_full_disk_and_a_task_that_nobody_there_can_run_are_findings(
+    well: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(well.nodes.machines["iris"].host, "disk_free", lambda: 1)
+    well.waits("iris", 1, needs=["gpu"])
+    said = [str(one["text"]) for one in found(well.arc("doctor", "--json"), "iris")]
+    assert any("no agent here has: gpu" in text for text in said)
+    assert any(text.startswith("its disk is 100% full") for text in said)
+
+
+def test_another_program_named_arc_is_found(
+    well: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "bin" / "arc"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho an archiver\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent))
+    ran = well.arc("doctor", "--json")
+    assert found(ran, "command")[0]["hint"] == "type arcfleet, or put ours before it on PATH"
+
+
+def test_a_suspended_node_is_not_asked_and_no_finding(well: Desk) -> None:
+    well.nodes.switch_off("loom")
+    well.arc("nodes", "suspend", "loom", "--reason", "off")
+    ran = well.arc("doctor", "--json")
+    assert found(ran, "loom") == []
+    assert "not asked" in str([one for one in ran.data["checks"] if one["what"] == "loom"])
+
+
+def test_a_node_that_the_fleet_does_not_have_is_no_healthy_node(well: Desk) -> None:
+    assert well.both("doctor", "--node", "nix")[0].code == 5

@@ -1,0 +1,65 @@
+"""`arc doubts` shows every transfer that is not over, and ends what can be ended."""
+
+from __future__ import annotations
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+
+def in_doubt(desk: Desk) -> None:
+    """A task whose transfer from iris to loom was cut off after the commit."""
+    desk.waits("iris", 1)
+    desk.nodes.will("", "", "", "lost")
+    moved = desk.arc("tasks", "move", uid(1), "--to", "loom")
+    assert moved.code == 3, moved
+    assert moved.out.startswith("in_doubt")
+
+
+def test_without_doubts_it_says_so(desk: Desk) -> None:
+    text, data = desk.both("doubts")
+    assert text.code == 0
+    assert text.out == "no doubts: every transfer is over at both ends\n"
+    assert data["doubts"] == []
+
+
+def test_no_doubts_is_not_said_of_nodes_that_were_not_asked(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    text = desk.arc("doubts")
+    assert text.code == 3
+    assert text.out == "no doubts on the nodes that answered; not asked: loom\n"
+
+
+def test_each_end_tells_its_side_of_a_transfer_that_is_not_over(desk: Desk) -> None:
+    in_doubt(desk)
+    text, data = desk.both("doubts", "list")
+    assert {(one["node"], one["side"], one["state"]) for one in data["doubts"]} == {
+        ("iris", "giver", "MOVED"), ("loom", "taker", "HELD")}
+    assert text.out.count(uid(1)[-4:].lower()) == 2
+
+
+def test_settling_ends_it_and_the_task_runs_where_it_was_moved_to(desk: Desk) -> None:
+    in_doubt(desk)
+    dry = desk.arc("doubts", "settle", "--dry-run")
+    assert "HELD" in dry.out
+    assert desk.nodes.states(1)["loom"] == "HELD"
+    settled = desk.arc("doubts", "settle")
+    assert settled.code == 0
+    assert settled.out.startswith("settled")
+    assert desk.nodes.states(1) == {"loom": "READY"}
+    assert desk.arc("doubts", "settle").out == "nothing was in doubt\n"
+
+
+def test_to_own_a_task_again_takes_a_persons_word(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    text, error = desk.both("doubts", "settle", uid(1))
+    assert text.code == 7
+    assert error["code"] == "ARC-NEEDS-YES"
+    assert desk.arc("tasks", "resolve", uid(1), "--as", "ready").code == 7
+
+
+def test_a_task_is_not_owned_again_while_a_node_cannot_say_that_it_lets_go(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.nodes.switch_off("loom")
+    text = desk.arc("doubts", "settle", uid(1), "--yes")
+    assert text.code in {1, 3}
+    assert "loom could not be asked" in text.out

@@ -1,0 +1,187 @@
+"""`arc nodes …` and `arc pause`: a person's word reaches the node, the hub and fleet.yaml."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+FLEET = """\
+fleet: arc0
+domains:
+  research: {skills: [arc-research]}
+  ops: {skills: [host]}
+nodes:
+  - {name: iris, local: true, owns: [research]}   # the quiet one
+"""
+
+
+def state(desk: Desk, node: str) -> str:
+    return str(desk.arc("nodes", "show", node, "--json").data["state"])
+
+
+def test_a_node_is_paused_with_a_reason_and_resumed(desk: Desk) -> None:
+    paused = desk.arc("nodes", "pause", "loom", "--reason", "disk swap")
+    assert (paused.code, paused.out) == (0, "loom is paused: disk swap\n")
+    assert desk.arc("nodes", "show", "loom", "--json").data["reason"] == "disk swap"
+    assert desk.arc("nodes", "resume", "loom", "--json").data["state"] == "active"
+    assert state(desk, "loom") == "idle"
+
+
+def test_a_dry_run_of_a_word_leaves_the_node_as_it_is(desk: Desk) -> None:
+    for verb in ("pause", "drain", "suspend"):
+        said = desk.arc("nodes", verb, "loom", "--dry-run")
+        assert said.code == 0
+        assert "dry run: nothing was changed" in said.out
+    assert state(desk, "loom") == "idle"
+
+
+def test_one_agent_of_a_node_can_be_paused(desk: Desk) -> None:
+    paused = desk.arc("nodes", "pause", "loom", "--agent", "loom", "--json")
+    assert paused.data["agent"] == "loom"
+    agents = desk.arc("nodes", "show", "loom", "--json").data["agents"]
+    assert agents[0]["paused"] is True
+    assert desk.both("nodes", "pause", "loom", "--agent", "nix")[0].code != 0
+
+
+def test_what_waits_on_a_draining_node_goes_to_others_at_once(desk: Desk) -> None:
+    desk.waits("loom", 1, 2, priority=9)
+    drained = desk.arc("nodes", "drain", "loom", "--reason", "off tonight")
+    assert drained.code == 0
+    assert "the run for it: 2 planned, 2 moved" in drained.out
+    assert "loom" not in desk.nodes.states(1)
+    assert state(desk, "loom") == "drained"
+
+
+def test_the_last_node_that_takes_work_drains_only_with_a_word(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "iris")
+    desk.nodes.machines["spark"].dispatches(running=False)
+    text, error = desk.both("nodes", "drain", "loom")
+    assert text.code == 7
+    assert "no other node takes work now" in error["message"]
+    assert desk.arc("nodes", "drain", "loom", "--yes").code == 0
+
+
+def test_draining_is_watched_until_nothing_runs_or_waits_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arc.cli.node_words.time.sleep", lambda seconds: None)
+    watched = desk.arc("nodes", "drain", "loom", "--watch")
+    assert watched.code == 0
+    assert watched.lines[-1] == "loom drained: 0 running, 0 waiting"
+    assert watched.err == "safe to switch off; back: arc nodes resume loom\n"
+
+
+def test_interrupting_the_watch_leaves_the_node_draining(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("arc.cli.node_words.time.sleep", interrupt)
+    desk.runs("loom", 1)
+    assert desk.arc("nodes", "drain", "loom", "--watch").code == 130
+    assert state(desk, "loom") == "draining"
+
+
+def test_a_suspended_node_is_not_even_asked_until_it_is_taken_back(desk: Desk) -> None:
+    asked = desk.nodes.links["loom"].requests
+    said = desk.arc("nodes", "suspend", "loom", "--reason", "moving", "--until", "6h")
+    assert (said.code, said.out) == (0, "loom is suspended: moving\n")
+    assert desk.arc("status").code == 0
+    assert desk.nodes.links["loom"].requests == asked
+    assert "loom" not in desk.hub.links
+    text, error = desk.both("nodes", "pause", "loom")
+    assert text.code == 5
+    assert error["hint"] == "arc nodes resume loom"
+
+
+def test_a_suspension_that_ended_before_it_began_is_wrong_use(desk: Desk) -> None:
+    assert desk.both("nodes", "suspend", "loom", "--until", "2020-01-01T00:00Z")[0].code == 2
+    assert desk.both("nodes", "suspend", "loom", "--until", "soon")[0].code == 2
+
+
+def test_a_fence_takes_a_persons_word_that_the_machine_is_off(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("tasks", "move", uid(1), "--to", "loom")
+    desk.nodes.switch_off("loom")
+    text, error = desk.both("nodes", "fence", "loom")
+    assert text.code == 7
+    assert "--yes-it-is-off" in error["hint"]
+    dry = desk.arc("nodes", "fence", "loom", "--dry-run")
+    assert (dry.code, dry.lines[0]) == (
+        0, "loom would be fenced; 1 task had been moved there")
+    assert "iris" not in desk.nodes.states(1)
+
+
+def test_a_fenced_machines_tasks_run_again_where_they_came_from(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("tasks", "move", uid(1), "--to", "loom")
+    desk.nodes.switch_off("loom")
+    fenced = desk.arc("nodes", "fence", "loom", "--yes-it-is-off", "--reason", "burnt", "--json")
+    assert fenced.code == 0
+    assert [(one["outcome"], one["node"]) for one in fenced.data["tasks"]] == [("reowned", "iris")]
+    assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+def test_a_node_that_answers_is_not_fenced(desk: Desk) -> None:
+    desk.arc("status")
+    text = desk.arc("nodes", "fence", "loom", "--yes-it-is-off")
+    assert text.code == 3
+    assert text.out.startswith("nothing was done: loom answers, so it is not off;")
+
+
+def test_what_a_program_wrote_is_read_from_its_node(desk: Desk) -> None:
+    folder = desk.nodes.machines["iris"].place / "tasks" / desk.runs("iris", 1) / "1"
+    folder.mkdir(parents=True)
+    (folder / "stdout.log").write_bytes(b"one\n\x1b[2Jtwo\n")
+    text = desk.arc("nodes", "logs", "iris", uid(1))
+    assert text.code == 0, text
+    assert text.out == "one\n\\x1b[2Jtwo\n"
+    assert desk.both("nodes", "logs", "loom", uid(1))[0].code == 1
+
+
+def test_the_whole_fleet_is_paused_with_whoever_could_not_be_told_named(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    paused = desk.arc("pause", "--reason", "audit")
+    assert paused.code == 3
+    assert paused.lines == ["2 nodes told", "  iris is paused", "  spark is paused"]
+    assert paused.err.startswith("warning: loom: ")
+    assert desk.arc("pause", "--json").code == 3
+    run = desk.arc("sensors", "run", "fleet-rebalance")
+    assert "skipped: fleet is paused by human:ada" in run.out
+    desk.nodes.switch_on("loom")
+    assert desk.arc("resume").code == 0
+    assert state(desk, "iris") == "idle"
+
+
+def test_an_entry_of_fleet_yaml_is_edited_and_its_comments_stay(desk: Desk) -> None:
+    file = desk.place / "fleet.yaml"
+    file.write_text(FLEET)
+    dry = desk.arc("nodes", "edit", "iris", "--also", "ops", "--dry-run")
+    assert dry.lines[0] == "iris: would change in fleet.yaml"
+    assert "+  - {name: iris, local: true, owns: [research], also: [ops]}" in dry.out
+    assert file.read_text() == FLEET
+    done = desk.arc("nodes", "edit", "iris", "--also", "ops", "--json")
+    assert done.data["changed"] is True
+    assert "also: [ops]}   # the quiet one" in file.read_text()
+    assert desk.arc("nodes", "edit", "iris", "--also", "ops").out == (
+        "iris: fleet.yaml says that already\n")
+
+
+def test_an_edit_that_would_make_fleet_yaml_wrong_changes_nothing(desk: Desk) -> None:
+    file = desk.place / "fleet.yaml"
+    file.write_text(FLEET)
+    text, error = desk.both("nodes", "edit", "iris", "--owns", "nix")
+    assert text.code == 2
+    assert error["problems"][0]["code"] == "ARC-CFG-DOMAIN"
+    assert "names no domain of this file: 'nix'" in text.err
+    assert desk.both("nodes", "edit", "iris")[0].code == 2
+    assert desk.both("nodes", "edit", "nix", "--owns", "ops")[0].code == 5
+    assert file.read_text() == FLEET
+
+
+@pytest.mark.parametrize("verb", ["show", "pause", "resume", "drain", "suspend", "fence"])
+def test_a_node_that_is_not_there_is_exit_5_under_every_verb(desk: Desk, verb: str) -> None:
+    assert desk.both("nodes", verb, "nix")[0].code == 5 or verb == "fence"

@@ -1,0 +1,178 @@
+"""`arc sensors`, `arc skills` and `arc log`: what ran, what it cost, why, and what it said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from arc.errors import SensorBroken
+from tests.builders import uid
+from tests.hub.cli.desk import Desk, Ran
+
+VERBS = [("fleet-rebalance", "status"), ("fleet-rebalance", "plan"), ("fleet-rebalance", "steal"),
+         ("fleet-router", "status"), ("fleet-router", "dry-run"), ("fleet-router", "route"),
+         ("fleet-health", "status"), ("fleet-health", "check")]  # fmt: skip
+
+
+def skill(desk: Desk, name: str, *words: str) -> Ran:
+    return desk.arc("skills", "run", "--name", name, "--", *words)
+
+
+def test_every_sensor_has_a_line_also_before_it_ran(desk: Desk) -> None:
+    text, data = desk.both("sensors", "list")
+    assert text.code == 0
+    assert [one["sensor"] for one in data["sensors"]] == [
+        "fleet-health", "fleet-router", "fleet-rebalance"]
+    assert text.out.count("has not run yet") == 3
+    assert desk.arc("sensors").out == text.out
+
+
+def test_a_run_by_hand_is_shown_whole(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    text = desk.arc("sensors", "run", "fleet-router")
+    assert text.code == 0
+    assert text.lines[0].startswith("fleet-router run 1: 1 planned, 1 moved")
+    assert "moved    0001 P5  inbox -> spark" in text.out
+    assert desk.arc("sensors", "run", "fleet-router", "--json").data["outcome"] == "skipped"
+
+
+def test_a_run_that_could_not_look_is_not_a_run_that_found_nothing(desk: Desk) -> None:
+    for name in ("iris", "loom", "spark"):
+        desk.nodes.switch_off(name)
+    text = desk.arc("sensors", "run", "fleet-rebalance")
+    assert text.code == 3
+    assert "could not look: no node answered" in text.out
+
+
+def test_a_sensor_that_is_not_there_is_exit_5_with_those_there_are(desk: Desk) -> None:
+    text, error = desk.both("sensors", "run", "nix")
+    assert text.code == 5
+    assert "fleet-health, fleet-rebalance, fleet-router" in error["message"]
+    assert desk.both("sensors", "history", "nix")[0].code == 5
+    assert desk.both("skills", "show", "nix")[0].code == 5
+
+
+def test_what_moves_nothing_has_no_dry_run(desk: Desk) -> None:
+    assert desk.both("sensors", "run", "fleet-health", "--dry-run")[0].code == 2
+
+
+def test_history_is_newest_first_of_one_or_of_all(desk: Desk) -> None:
+    assert desk.arc("sensors", "history").out == "no sensor has run yet\n"
+    for name in ("fleet-health", "fleet-router", "fleet-health"):
+        desk.arc("sensors", "run", name)
+    _, data = desk.both("sensors", "history")
+    assert [(one["run"], one["sensor"]) for one in data["runs"]] == [
+        (3, "fleet-health"), (2, "fleet-router"), (1, "fleet-health")]
+    one = desk.arc("sensors", "history", "fleet-health", "--limit", "1", "--json").data
+    assert [run["run"] for run in one["runs"]] == [3]
+
+
+def test_a_broken_sensor_of_another_package_is_listed_and_stops_nothing(desk: Desk) -> None:
+    desk.hub.broken = (SensorBroken("nightly: cannot be used: ImportError: gone"),)
+    text, data = desk.both("sensors")
+    assert data["sensors"][-1]["state"] == "broken"
+    assert "nightly: cannot be used: ImportError: gone" in text.lines[-1]
+    assert "sensor ?: broken: nightly" in desk.arc("status").out
+
+
+@pytest.mark.parametrize(("name", "verb"), VERBS)
+def test_every_word_of_every_sensor_is_answered(desk: Desk, name: str, verb: str) -> None:
+    assert skill(desk, name, verb).code == 0
+    assert json.loads(desk.arc("skills", "run", "--name", name, "--json", "--", verb).out)["ok"]
+
+
+def test_the_words_that_are_offered_are_those_that_are_answered(desk: Desk) -> None:
+    offered = {(one["sensor"], verb) for one in desk.arc("skills", "list", "--json").data["sensors"]
+               for verb in one["verbs"]}  # fmt: skip
+    assert offered == {*VERBS, ("fleet-rebalance", "why"), ("fleet-rebalance", "show")}
+    shown = desk.arc("skills", "show", "fleet-router").out
+    assert "arc skills run --name fleet-router -- dry-run" in shown
+    assert desk.arc("skills", "show", "--name", "fleet-router").out == shown
+
+
+def test_before_any_run_the_status_says_so(desk: Desk) -> None:
+    assert "has not run yet" in skill(desk, "fleet-rebalance", "status").out
+
+
+def test_the_status_of_a_sensor_tells_cost_nodes_moves_reasons_and_totals(desk: Desk) -> None:
+    desk.waits("iris", *range(1, 10), priority=6, skills=["arc-research"])
+    desk.waits("iris", 10, priority=1, skills=["arc-research"])
+    desk.minutes_pass(5)
+    skill(desk, "fleet-rebalance", "steal")
+    text = skill(desk, "fleet-rebalance", "status").out
+    assert "last run 1" in text
+    assert "requests" in text
+    assert text.count("moved    ") == 3
+    assert "P6  iris -> loom" in text
+    assert "low_enough_priority" in text
+    assert "node loom: idle, 0 waiting, idle since" in text
+    assert "caps hit: per_node" in text or "caps hit" in text
+    assert text.splitlines()[-1].startswith("last 1 run: 3 planned, 3 done")
+
+
+def test_a_run_is_shown_by_its_number_and_a_task_explained(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("sensors", "run", "fleet-health")
+    assert skill(desk, "fleet-rebalance", "show", "1").lines[0].startswith("fleet-health run 1:")
+    assert skill(desk, "fleet-rebalance", "show", "99").code == 5
+    assert skill(desk, "fleet-rebalance", "show", "x").code == 2
+    assert skill(desk, "fleet-rebalance", "show").code == 2
+    assert skill(desk, "fleet-rebalance", "why", uid(1)).out == desk.arc("why", uid(1)).out
+
+
+def test_an_unknown_word_is_answered_with_the_known_ones(desk: Desk) -> None:
+    text = skill(desk, "fleet-router", "steal")
+    assert text.code == 2
+    assert "it has status, dry-run, route" in text.err
+    bare = desk.arc("skills", "run", "--name", "fleet-router")
+    assert bare.code == 0
+    assert "fleet-router has the words status, dry-run, route" in bare.err
+
+
+def test_the_log_tells_runs_moves_and_words_in_order(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    desk.arc("nodes", "pause", "iris")
+    desk.minutes_pass(1)
+    desk.arc("sensors", "run", "fleet-router")
+    text, data = desk.both("log")
+    assert [one["event"] for one in data["lines"]] == ["node_paused", "run_done", "task_moved"]
+    assert data["lines"][2]["task"] == uid(1)
+    assert "from=inbox to=spark" in text.lines[-1]
+
+
+def test_the_log_never_holds_what_a_task_says(desk: Desk) -> None:
+    desk.waits("inbox", 1, subject="secret plan", body="secret body", skills=["stacks-js"])
+    desk.arc("sensors", "run", "fleet-router")
+    desk.arc("tasks", "cancel", uid(1))
+    assert "secret" not in desk.arc("log", "--json").out
+
+
+def test_the_log_starts_where_one_says_and_tells_the_newest(desk: Desk) -> None:
+    for minute in range(4):
+        desk.arc("nodes", "pause", "iris", "--reason", str(minute))
+        desk.minutes_pass(1)
+    assert len(desk.arc("log", "--since", "150s", "--json").data["lines"]) == 2
+    newest = desk.arc("log", "--limit", "1")
+    assert newest.lines[0] == "there are older lines: --limit N, --since TIME"
+    assert newest.lines[1].startswith("2026-03-10T03:48:00.000Z  node_paused")
+    assert desk.arc("log", "--since", "1s").out == "nothing happened since then\n"
+    assert desk.both("log", "--since", "whenever")[0].code == 2
+
+
+def test_a_followed_log_goes_on_with_what_comes_one_object_a_line(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.arc("nodes", "pause", "iris")
+
+    def sleep(seconds: float) -> None:
+        if len(turns) == 2:
+            raise KeyboardInterrupt
+        turns.append(desk.arc("nodes", "resume", "iris"))
+
+    turns: list[object] = []
+    monkeypatch.setattr("arc.cli.fleet_words.time.sleep", sleep)
+    followed = desk.arc("log", "--follow", "--json")
+    assert followed.code == 130
+    events = [json.loads(line)["data"]["lines"][0]["event"] for line in followed.lines]
+    assert events == ["node_paused", "node_resumed", "node_resumed"]

@@ -1,0 +1,180 @@
+"""`arc status` and `arc nodes list` say what needs a person, what is unknown, and how old it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+EVIL = "\x1b[2J\u202egone"
+
+
+def node(data: Any, name: str) -> Any:
+    return next(one for one in data["nodes"] if one["node"] == name)
+
+
+def test_every_node_has_a_line_with_its_state_and_the_age_of_what_is_known(desk: Desk) -> None:
+    desk.waits("iris", 1, 2)
+    desk.runs("loom", 3)
+    text, data = desk.both("status")
+    assert text.code == 0
+    assert text.lines[0].startswith("arc0: 3 of 3 nodes seen, policy arc0")
+    assert "no hub runs" in text.lines[0]
+    iris = next(line for line in text.lines if line.startswith("iris"))
+    assert iris.split()[:5] == ["iris", "working", "2", "0", "8/8"]
+    assert "ago" in iris
+    assert node(data, "loom")["running"] == 1
+    assert node(data, "spark")["idle"] is True
+
+
+def test_what_needs_a_person_comes_before_everything_else(desk: Desk) -> None:
+    desk.waits("iris", 1, needs=["gpu"])
+    text, data = desk.both("status")
+    assert text.lines[1] == "NEEDS YOU (1)"
+    assert text.lines[2] == "  iris: 1 READY, but no agent here has: gpu"
+    assert text.lines[3].strip() == "arc nodes show iris"
+    assert data["needs_you"][0]["node"] == "iris"
+
+
+def test_a_node_that_cannot_be_read_is_named_with_the_reason_and_is_never_empty(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    text, data = desk.both("status")
+    assert text.code == 3
+    loom = next(line for line in text.lines if line.startswith("loom"))
+    assert loom.split()[:5] == ["loom", "unseen", "?", "?", "?"]
+    assert "unreachable: no route to it" in loom
+    assert "pending" not in node(data, "loom")
+    assert [one["node"] for one in desk.arc("status", "--json").envelope["partial"]] == ["loom"]
+
+
+def test_the_hubs_own_queue_raises_no_alarm_for_having_no_agent(desk: Desk) -> None:
+    desk.waits("inbox", 1, 2)
+    text, data = desk.both("status")
+    assert "hub's queue: 2 waiting" in text.out
+    assert data["needs_you"] == []
+
+
+def test_a_suspended_node_is_one_line_and_no_alarm(desk: Desk) -> None:
+    desk.arc("nodes", "suspend", "loom", "--reason", "moving house")
+    text, data = desk.both("status")
+    assert text.code == 0
+    assert "suspended by human:ada: moving house" in text.out
+    assert data["needs_you"] == []
+
+
+def test_a_paused_fleet_says_so_at_once(desk: Desk) -> None:
+    desk.arc("pause", "--reason", "audit")
+    text, data = desk.both("status")
+    assert text.lines[1] == "PAUSED by human:ada: audit (arc resume)"
+    assert data["hub"]["paused"]["reason"] == "audit"
+
+
+def test_moves_of_the_day_are_shown_with_their_reason(desk: Desk) -> None:
+    desk.waits("inbox", 1, priority=8)
+    desk.arc("sensors", "run", "fleet-router")
+    text, data = desk.both("status")
+    assert "moved in 24h: 1" in text.out
+    assert "inbox -> " in text.lines[-1]
+    assert data["moves"][0]["because"]
+
+
+def test_a_health_run_that_found_stranded_slots_is_told_with_the_rule(desk: Desk) -> None:
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, priority=6)
+    desk.arc("sensors", "run", "fleet-health")
+    text, data = desk.both("status")
+    assert data["stranded"]["now"], data["stranded"]
+    assert "has a free slot beside work on iris" in text.out
+
+
+def test_what_a_node_says_cannot_drive_the_terminal(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "loom", "--reason", "\x1b[2Jgone")
+    text = desk.arc("status")
+    assert "\x1b" not in text.out
+    assert "\\x1b[2Jgone" in text.out
+
+
+@pytest.mark.parametrize("words", [
+    ("status",), ("nodes",), ("nodes", "show", "loom"),
+    ("nodes", "pause", "iris", "--reason", EVIL),
+    ("why", "--node", "loom"), ("why", uid(1)), ("plan",), ("tasks",), ("tasks", "show", uid(1)),
+    ("tasks", "set", uid(1), f"tags={EVIL}"), ("tasks", "move", uid(1), "--to", "loom"), ("log",),
+    ("sensors", "run", "fleet-rebalance"), ("skills", "run", "--name", "fleet-rebalance"),
+    ("doctor", "--node", "iris"), ("explain", EVIL), ("nodes", "show", EVIL), (EVIL,),
+    ("tasks", "add", EVIL), ("sensors", "run", EVIL), ("nodes", "suspend", EVIL),
+])  # fmt: skip
+def test_no_command_lets_anybodys_words_drive_the_terminal(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    desk.waits("iris", 1, subject=EVIL, body=EVIL, needs=["gpu"], source=f"human:{EVIL}")
+    desk.arc("nodes", "pause", "loom", "--reason", EVIL)
+    said = desk.arc(*words)
+    assert "\x1b" not in said.out + said.err
+    assert "\u202e" not in said.out + said.err
+
+
+def test_nothing_is_cut_or_folded_in_a_pipe(desk: Desk) -> None:
+    long = "because " * 40
+    desk.arc("nodes", "pause", "loom", "--reason", long.strip())
+    assert long.strip() in desk.arc("status").out
+
+
+def test_on_a_terminal_a_line_ends_where_the_screen_does(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "loom", "--reason", "because " * 40)
+    seen = desk.arc("status", typed=b"", environ={"COLUMNS": "80"})
+    table = [line for line in seen.lines if line.startswith(("NODE", "iris", "loom", "spark"))]
+    assert len(table) == 4
+    assert max(map(len, table)) == 80
+
+
+def test_a_watched_status_is_told_again_until_somebody_interrupts(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("arc.cli.daily.time.sleep", sleep)
+    watched = desk.arc("status", "--watch", "--json")
+    assert watched.code == 130
+    assert [json.loads(line)["schema"] for line in watched.lines] == ["arc.status/1"] * 3
+
+
+def test_the_list_of_nodes_says_how_each_is_reached_and_whose_work_it_does(desk: Desk) -> None:
+    text, data = desk.both("nodes", "list")
+    assert text.code == 0
+    spark = next(line for line in text.lines if line.startswith("spark"))
+    assert spark.split()[2] == "local"
+    assert node(data, "spark")["never"] == ["infrastructure"]
+    assert desk.arc("nodes").out == text.out
+
+
+def test_one_node_is_shown_whole(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    text, data = desk.both("nodes", "show", "iris")
+    assert text.code == 0
+    assert data["counts"] == {"READY": 1}
+    assert data["agents"][0]["slots"] == 8
+    assert "agent iris: available, 0 of 8 slots" in text.out
+
+
+def test_a_node_that_does_not_answer_is_shown_with_when_it_was_met_last(desk: Desk) -> None:
+    desk.arc("status")
+    desk.nodes.switch_off("loom")
+    text, data = desk.both("nodes", "show", "loom")
+    assert text.code == 3
+    assert data["last_met"]["version"]
+    assert "not seen       unreachable: no route to it" in text.out
+
+
+def test_a_node_that_the_fleet_does_not_have_is_exit_5_with_those_it_has(desk: Desk) -> None:
+    text, error = desk.both("nodes", "show", "nix")
+    assert text.code == 5
+    assert error["code"] == "ARC-NOT-FOUND"
+    assert "iris, loom, spark" in error["hint"]

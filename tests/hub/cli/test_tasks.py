@@ -1,0 +1,285 @@
+"""`arc tasks …`: every word about tasks, wherever they are, and what a node answered to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk, Ran
+
+
+def outcomes(ran: Ran) -> list[tuple[str, str]]:
+    return [(one["uid"], one["outcome"]) for one in ran.data["results"]]
+
+
+def test_a_task_is_added_to_the_hubs_queue_with_all_that_was_said_of_it(desk: Desk) -> None:
+    added = desk.arc("tasks", "add", "rotate logs", "-p", "7", "--skill", "ops", "--skill", "a,b",
+                     "--need", "gpu", "--tag", "night", "--body", "do it", "--key", "k1",
+                     "--expected", "5m", "--max", "1h", "--max-attempts", "2", "--ref", "T-1",
+                     "--not-before", "30m", "--deadline", "2026-03-11T00:00Z", "--pinned",
+                     "--json")  # fmt: skip
+    assert added.code == 0
+    (result,) = added.data["results"]
+    task = desk.arc("tasks", "show", result["uid"], "--json").data["task"]
+    wanted = {"subject": "rotate logs", "priority": 7, "skills": ["a", "b", "ops"],
+              "needs": ["gpu"], "tags": ["night"], "body": "do it", "key": "k1", "expected_s": 300,
+              "max_s": 3600, "max_attempts": 2, "ref": "T-1", "pinned": True,
+              "source": "human:ada", "origin": "human:ada",
+              "not_before": "2026-03-10T04:15:00.000Z",
+              "deadline": "2026-03-11T00:00:00.000Z"}  # fmt: skip
+    assert {name: task[name] for name in wanted} == wanted
+
+
+def test_the_seeds_own_spelling_works(desk: Desk) -> None:
+    added = desk.arc("tasks", "add", "--subject", "S", "--priority", "3", "--skills", "a,b",
+                     "--source", "cron:nightly", "--parent", uid(9).lower(), "--json")  # fmt: skip
+    assert added.code == 0
+    task = desk.arc("tasks", "show", added.data["results"][0]["uid"], "--json").data["task"]
+    assert (task["priority"], task["skills"]) == (3, ["a", "b"])
+    assert (task["source"], task["parent"]) == ("cron:nightly", uid(9))
+
+
+def test_a_task_goes_straight_to_a_node_when_it_is_named(desk: Desk) -> None:
+    text = desk.arc("tasks", "add", "here", "--to", "loom")
+    assert text.code == 0
+    assert text.lines[0] == "1 task added to loom"
+    assert desk.arc("tasks", "count", "--state", "READY").out == "1\n"
+
+
+def test_adding_twice_under_one_key_adds_once_and_other_content_is_a_conflict(desk: Desk) -> None:
+    desk.arc("tasks", "add", "S", "--key", "k")
+    again = desk.arc("tasks", "add", "S", "--key", "k", "--json")
+    assert again.data["results"][0]["outcome"] == "exists"
+    other = desk.arc("tasks", "add", "other", "--key", "k")
+    assert other.code == 1
+    assert "refused  key_conflict" in other.out
+
+
+def test_a_dry_run_adds_nothing_and_says_so(desk: Desk) -> None:
+    text = desk.arc("tasks", "add", "S", "--dry-run")
+    assert text.lines[0] == "1 task would be added to the hub's queue"
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk) -> None:
+    (desk.place / "body").write_text("from a file")
+    for words, stdin in ((("--body-file", str(desk.place / "body")), b""),
+                         (("--body-file", "-"), b"from a file")):  # fmt: skip
+        added = desk.arc("tasks", "add", "S", *words, "--json", stdin=stdin)
+        shown = desk.arc("tasks", "show", added.data["results"][0]["uid"], "--json")
+        assert shown.data["task"]["body"] == "from a file"
+
+
+@pytest.mark.parametrize("words", [
+    (), ("",), ("S", "-p", "11"), ("S", "-p", "x"), ("S", "--body", "a", "--body-file", "b"),
+    ("S", "--body-file", "/nowhere"), ("S", "--deadline", "soon"), ("S", "--max", "5"),
+    ("S" * 501,), ("two\nlines",), ("S", "--parent", "nix"),
+])  # fmt: skip
+def test_what_makes_no_task_is_wrong_use_and_adds_nothing(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    text = desk.arc("tasks", "add", *words)
+    assert text.code == 2
+    assert text.err.startswith("error[")
+    assert desk.arc("tasks", "add", *words, "--json").code == 2
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_what_waits_for_other_tasks_is_refused_by_the_node_in_its_own_words(desk: Desk) -> None:
+    text = desk.arc("tasks", "add", "S", "--after", uid(1))
+    assert text.code == 1
+    assert "not_supported" in text.out + text.err
+
+
+def test_a_file_of_tasks_is_taken_whole(desk: Desk) -> None:
+    lines = [{"subject": f"work {n}", "priority": 8} for n in range(3)]
+    raw = "\n".join(map(json.dumps, lines)).encode()
+    added = desk.arc("tasks", "import", "-", stdin=raw)
+    assert added.code == 0
+    assert added.lines[0] == "3 tasks added to the hub's queue"
+
+
+def test_of_a_file_with_a_bad_line_nothing_is_taken_and_every_bad_line_is_named(desk: Desk) -> None:
+    raw = b'{"subject": "good"}\nnonsense\n{"priority": 3}\n{"subject": "x", "priority": 99}\n'
+    text = desk.arc("tasks", "import", "-", stdin=raw)
+    assert text.code == 2
+    assert "3 bad lines; nothing was added" in text.err
+    assert [n for n in (1, 2, 3, 4) if f"-:{n}:" in text.err] == [2, 3, 4]
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_of_a_file_that_is_refused_in_part_nothing_is_taken_however_long_it_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arc.operations.tasks_change.BATCH_MAX", 2)
+    desk.arc("tasks", "add", "S", "--key", "k")
+    good = [{"subject": f"work {n}"} for n in range(4)]
+    raw = "\n".join(map(json.dumps, [*good, {"subject": "other", "key": "k"}])).encode()
+    refused = desk.arc("tasks", "import", "-", stdin=raw)
+    assert refused.code == 1
+    assert refused.lines[0] == "0 tasks added to the hub's queue"
+    assert "key_conflict" in refused.out
+    assert refused.out.count("whole: another task") == 4
+    assert desk.arc("tasks", "count").out == "1\n"
+    whole = "\n".join(map(json.dumps, good)).encode()
+    assert desk.arc("tasks", "import", "-", stdin=whole).code == 0
+    assert desk.arc("tasks", "count").out == "5\n"
+
+
+def test_the_list_is_of_all_nodes_and_can_be_narrowed(desk: Desk) -> None:
+    desk.waits("iris", 1, priority=2, skills=["a"])
+    desk.waits("loom", 2, priority=8, domain="research")
+    desk.waits("inbox", 3, priority=8)
+    text, data = desk.both("tasks", "list")
+    assert text.code == 0
+    assert [one["node"] for one in data["tasks"]] == ["inbox", "iris", "loom"]
+    for words, found in ((("--node", "iris"), [1]), (("-p", "8"), [3, 2]), (("--skill", "a"), [1]),
+                         (("--domain", "research"), [2]), (("--state", "running"), []),
+                         (("--limit", "2"), [3, 1])):  # fmt: skip
+        listed = desk.arc("tasks", "list", *words, "--json").data["tasks"]
+        assert [one["uid"] for one in listed] == [uid(n) for n in found], words
+    assert desk.arc("tasks").out == text.out
+
+
+def test_the_few_that_fit_are_found_behind_many_that_do_not(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arc.operations.tasks.PAGE", 3)
+    desk.waits("iris", *range(1, 12), priority=9)
+    desk.waits("iris", 12, priority=5)
+    listed = desk.arc("tasks", "list", "-p", "5", "--limit", "1", "--json").data["tasks"]
+    assert [one["uid"] for one in listed] == [uid(12)]
+
+
+def test_the_list_says_why_each_task_is_still_where_it_is(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["deploy"])
+    desk.arc("sensors", "run", "fleet-router")
+    text, data = desk.both("tasks", "list")
+    assert data["tasks"][0]["rule"]
+    assert data["tasks"][0]["because"] in text.lines[1]
+
+
+def test_no_tasks_is_not_said_of_nodes_that_were_not_asked(desk: Desk) -> None:
+    assert desk.arc("tasks").out == "no such tasks\n"
+    desk.nodes.switch_off("loom")
+    text = desk.arc("tasks")
+    assert text.code == 3
+    assert text.out == "no such tasks on the nodes that answered; not asked: loom\n"
+    assert text.err.startswith("warning: loom: no route to it")
+
+
+def test_the_count_is_a_bare_number(desk: Desk) -> None:
+    desk.waits("iris", 1, 2)
+    desk.runs("loom", 3)
+    assert desk.arc("tasks", "count").out == "3\n"
+    assert desk.arc("tasks", "count", "--state", "READY", "--json").data == {"count": 2}
+    assert desk.both("tasks", "count", "--state", "NONE")[0].code == 2
+
+
+def test_a_task_is_shown_with_its_whole_life(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"], body="line one\n\x1b[2Jline two")
+    desk.arc("sensors", "run", "fleet-router")
+    text, data = desk.both("tasks", "show", uid(1))
+    assert data["node"] == "spark"
+    assert data["copies"] == {"inbox": "MOVED", "spark": "READY"}
+    assert "moved inbox -> spark" in text.out
+    assert "task_arrived" in text.out
+    assert "    \\x1b[2Jline two" in text.lines
+
+
+def test_fields_of_a_waiting_task_are_set(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    text = desk.arc("tasks", "set", uid(1), "priority=2", "skills=a,b", "domain=research")
+    assert text.code == 0
+    task = desk.arc("tasks", "show", uid(1), "--json").data["task"]
+    assert (task["priority"], task["skills"], task["domain"]) == (2, ["a", "b"], "research")
+    for bad in ("priority=99", "priority=x", "pinned=maybe", "state=READY", "priority"):
+        assert desk.both("tasks", "set", uid(1), bad)[0].code == 2
+
+
+def test_a_waiting_task_is_cancelled_and_may_be_retried(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    dry = desk.arc("tasks", "cancel", uid(1), "--dry-run")
+    assert "dry run: nothing was changed" in dry.out
+    assert desk.nodes.states(1) == {"iris": "READY"}
+    cancelled = desk.arc("tasks", "cancel", uid(1), "--reason", "not needed")
+    assert cancelled.code == 0
+    assert "changed  now CANCELLED on iris" in cancelled.out
+    assert outcomes(desk.arc("tasks", "retry", uid(1), "--json")) == [(uid(1), "changed")]
+    assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+def test_several_at_once_take_a_word(desk: Desk) -> None:
+    desk.waits("iris", 1, 2)
+    refused = desk.both("tasks", "cancel", uid(1), uid(2))[0]
+    assert refused.code == 7
+    asked = desk.arc("tasks", "cancel", uid(1), uid(2), typed=b"n\n")
+    assert (asked.code, "cancel 2 tasks? [y/N]" in asked.err) == (7, True)
+    assert desk.arc("tasks", "cancel", uid(1), uid(2), typed=b"y\n").code == 0
+    assert desk.nodes.states(1) == {"iris": "CANCELLED"}
+
+
+def test_a_word_about_a_task_that_is_nowhere_changes_none_of_the_others(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    assert desk.arc("tasks", "cancel", uid(1), "ZZZZ", "--yes").code == 5
+    assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+def test_what_a_node_refuses_is_said_with_its_rule(desk: Desk) -> None:
+    running = desk.runs("iris", 1)
+    text = desk.arc("tasks", "set", running, "priority=1")
+    assert text.code == 1
+    assert "refused  now RUNNING on iris  not_waiting" in text.out
+    assert desk.arc("tasks", "set", running, "priority=1", "--json").code == 1
+    assert desk.arc("tasks", "resolve", running, "--as", "done").code == 1
+    assert desk.both("tasks", "resolve", running)[0].code == 2
+
+
+def test_a_task_moves_by_hand_whatever_the_thresholds_say(desk: Desk) -> None:
+    desk.waits("iris", 1, priority=1, skills=["arc-research"])
+    dry = desk.arc("tasks", "move", uid(1), "--to", "spark", "--dry-run")
+    assert dry.out.startswith("would move")
+    assert desk.nodes.states(1) == {"iris": "READY"}
+    moved = desk.arc("tasks", "move", uid(1), "--to", "spark", "--reason", "quiet there")
+    assert moved.code == 0
+    assert desk.nodes.states(1) == {"spark": "READY"}
+    shown = desk.arc("tasks", "show", uid(1), "--json").data
+    assert shown["hub_moves"][0]["because"] == "moved by hand by human:ada: quiet there"
+
+
+def test_a_pinned_task_moves_only_with_a_word(desk: Desk) -> None:
+    desk.waits("iris", 1, pinned=True)
+    assert desk.both("tasks", "move", uid(1), "--to", "spark")[0].code == 7
+    assert desk.arc("tasks", "move", uid(1), "--to", "spark", "--yes").code == 0
+    assert desk.nodes.states(1) == {"spark": "READY"}
+
+
+def test_a_node_that_refuses_leaves_the_task_where_it_was(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("nodes", "pause", "loom", "--reason", "disk")
+    text = desk.arc("tasks", "move", uid(1), "--to", "loom")
+    assert text.code == 1
+    assert text.out.startswith("kept")
+    assert "paused" in text.out
+    assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+@pytest.mark.parametrize(("words", "code"), [
+    ((uid(1),), 2), ((uid(1), "--to", "iris"), 2), ((uid(1), "--to", "nix"), 5),
+    (("ZZZZ", "--to", "loom"), 5),
+])  # fmt: skip
+def test_a_move_that_makes_no_sense_moves_nothing(
+    desk: Desk, words: tuple[str, ...], code: int
+) -> None:
+    desk.waits("iris", 1)
+    assert desk.both("tasks", "move", *words)[0].code == code
+    assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+def test_every_order_is_given_in_the_name_of_who_typed_it(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("tasks", "cancel", uid(1), environ={"AGENT_TASK_UID": uid(9), "AGENT_NAME": "bot"})
+    events = desk.arc("tasks", "show", uid(1), "--json").data["events"]
+    assert "agent:bot" in json.dumps(events)

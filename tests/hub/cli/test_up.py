@@ -1,0 +1,90 @@
+"""`arc up` and commands beside it, on real homes: through the socket, and without a hub."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+from tests.hub.cli.desk import RealFleet
+from tests.node.daemon.living import PATIENCE_S
+
+
+def test_commands_say_the_same_with_a_hub_running_and_without(real: RealFleet) -> None:
+    alone = real.arc("status", "--json").data
+    assert alone["hub"]["running"] is False
+    added = real.arc("tasks", "add", "work", "--to", "iris", "--json")
+    task = added.data["results"][0]["uid"]
+    real.iris.until(task, "COMPLETED")
+    before = real.arc("tasks", "show", task, "--json").data
+    hub = real.up()
+    assert real.arc("status", "--json").data["hub"]["running"] is True
+    assert real.arc("tasks", "show", task, "--json").data == before
+    assert real.arc("tasks", "show", "ZZZZ").code == 5
+    assert real.arc("nodes", "logs", "iris", task).code == 0
+    hub.send_signal(signal.SIGTERM)
+    out, err = hub.communicate(timeout=PATIENCE_S)
+    assert (hub.returncode, err) == (0, "")
+    assert out.splitlines()[0].split(maxsplit=1)[1] == (
+        f"hub arc of arc0: 2 nodes, policy arc0, term 1, {real.file}")
+
+
+def test_a_second_hub_is_refused_with_the_first_ones_pid(real: RealFleet) -> None:
+    hub = real.up()
+    second = real.arc("up", "--json")
+    assert second.code == 8
+    assert second.envelope["error"]["code"] == "ARC-OTHER-HUB"
+    assert f"process {hub.pid} " in second.envelope["error"]["message"]
+    assert hub.poll() is None
+
+
+def test_ctrl_c_ends_a_hub_in_order_with_130(real: RealFleet) -> None:
+    hub = real.up()
+    hub.send_signal(signal.SIGINT)
+    _, err = hub.communicate(timeout=PATIENCE_S)
+    assert (hub.returncode, err) == (130, "")
+    assert real.arc("status").code == 0
+
+
+def test_each_sensor_runs_once_and_a_line_tells_of_it(real: RealFleet) -> None:
+    up = real.start("up", "--once", "--json")
+    out, err = up.communicate(timeout=PATIENCE_S)
+    assert up.returncode == 0, err
+    assert [json.loads(line)["data"]["sensor"] for line in out.splitlines()] == ["fleet-health"]
+    assert "hub arc of arc0" in err
+
+
+def test_a_hub_whose_words_nobody_reads_any_more_ends_in_order(real: RealFleet) -> None:
+    up = real.start("up")
+    assert up.stdout is not None
+    up.stdout.readline()
+    up.stdout.close()
+    assert up.wait(timeout=PATIENCE_S) in {141, None}
+    up.stdout = None
+
+
+def test_a_node_without_a_daemon_is_read_all_the_same(real: RealFleet) -> None:
+    nodes = {one["node"]: one for one in real.arc("status", "--json").data["nodes"]}
+    assert nodes["loom"]["seen"] is True
+    assert nodes["loom"]["state"] == "stopped"
+    assert nodes["iris"]["state"] == "idle"
+    assert real.arc("tasks", "add", "work", "--to", "loom").code == 0
+    why = real.arc("why", "--node", "loom")
+    assert "NO  dispatcher_runs: the dispatcher is stopped" in why.out
+
+
+def test_a_broken_fleet_yaml_stops_no_hub_and_every_command_without_one(real: RealFleet) -> None:
+    good = real.file.read_text()
+    real.file.write_text(good + "nodez: 1\n")
+    text = real.arc("status")
+    assert text.code == 2
+    assert "did you mean 'nodes'?" in text.err
+    assert real.arc("up").code == 2
+    real.file.write_text(good)
+    assert real.arc("status").code == 0
+
+
+def test_a_fleet_that_is_not_there_is_exit_2_with_what_to_do_first(real: RealFleet) -> None:
+    real.file.unlink()
+    text = real.arc("status")
+    assert text.code == 2
+    assert text.err.startswith("error[ARC-NO-FLEET]: ")

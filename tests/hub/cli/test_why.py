@@ -1,0 +1,183 @@
+"""`arc why` gives one of four answers, in numbers that add up, and never a guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+
+@pytest.fixture
+def busy(desk: Desk) -> Desk:
+    """iris has seven waiting that only research does; loom and spark are idle."""
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, priority=6, skills=["arc-research"])
+    desk.minutes_pass(5)
+    return desk
+
+
+def test_a_task_that_moves_next_says_where_and_why(busy: Desk) -> None:
+    planned = busy.arc("plan", "--json").data["steals"][0]["uid"]
+    text, data = busy.both("why", planned)
+    assert text.code == 0
+    assert data["moves"]["to"] == "loom"
+    assert data["verdict"] == "WAIT"
+    assert "WAIT: the next cycle moves it to loom" in text.out
+
+
+def test_the_nodes_that_drop_out_and_those_left_add_up_to_all_of_them(busy: Desk) -> None:
+    _, data = busy.both("why", uid(1))
+    steps = data["steps"]
+    assert steps[0]["left"] == data["receivers"] == 2
+    dropped = sum(len(step["dropped"]) for step in steps)
+    assert dropped + steps[-1]["left"] == data["receivers"]
+
+
+def test_every_line_that_would_move_it_carries_the_change_of_the_data(desk: Desk) -> None:
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, priority=3, skills=["arc-research"])
+    desk.minutes_pass(5)
+    text, data = desk.both("why", uid(1))
+    assert text.lines[2].startswith("NOT MOVED")
+    assert "NO  low_enough_priority: P3; we steal P5 and less urgent" in text.out
+    assert data["ways"]
+    for way in data["ways"]:
+        said = " and ".join(change["says"] for change in way["changes"])
+        at = text.lines.index(f"  to {way['to']} if {said}")
+        commands = [one["command"] for one in way["changes"] if one["command"]]
+        below = text.lines[at + 1 : at + 1 + len(commands)]
+        assert [line.strip() for line in below] == commands
+
+
+def test_a_domain_that_forbids_it_is_answered_by_a_command_one_can_type(desk: Desk) -> None:
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, priority=6, skills=["stacks-js"])
+    desk.minutes_pass(5)
+    desk.arc("nodes", "pause", "spark")
+    text, _ = desk.both("why", uid(1))
+    assert "arc nodes resume spark" in text.out
+    assert f"arc tasks move {uid(1)} --to loom --reason '…'" in text.out
+
+
+def test_a_task_that_runs_says_that_it_does_and_what_one_may_do(desk: Desk) -> None:
+    text, data = desk.both("why", desk.runs("iris", 1))
+    assert data["life"]["state"] == "RUNNING"
+    assert f"arc tasks cancel {uid(1)}" in text.out
+    assert "NOT MOVED" not in text.out
+
+
+def test_a_task_with_the_hub_is_answered_by_the_router(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    text, data = desk.both("why", uid(1))
+    assert data["moves"]["to"] == "spark"
+    assert "is READY in the hub's queue" in text.out
+    assert "the next run of the router sends it to spark" in text.out
+
+
+def test_a_task_that_nobody_may_do_stays_with_the_hub_and_says_by_which_rule(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["deploy"])
+    text, data = desk.both("why", uid(1))
+    assert data["moves"] is None
+    assert data["kept"]["rule"] in text.out
+    assert "NOT MOVED; CHANGE" in text.out
+
+
+def test_a_queue_that_cannot_be_read_is_the_fourth_answer_with_its_fix(
+    busy: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = busy.nodes.link("iris")
+    ask = link.ask
+
+    async def mute(do: str, fields: Any = None, *, timeout_s: float | None = None) -> Any:
+        if do == "candidates" or (fields or {}).get("states") == ["READY"]:
+            raise link._silence(do)
+        return await ask(do, fields, timeout_s=timeout_s)
+
+    monkeypatch.setattr(link, "ask", mute)
+    busy.arc("sensors", "run", "fleet-rebalance")
+    text, data = busy.both("why", uid(1))
+    assert text.code == 3
+    assert "could not look, and in 1 cycle before" in text.out
+    assert data["verdict"] == "ESCALATE"
+    assert data["could_not_look"]["node"] == "iris"
+    assert "ESCALATE: could not look: iris" in text.out
+    assert "arc doctor --node iris   ·   arc explain ARC-SILENT" in text.out
+    assert data["steps"] == []
+
+
+def test_what_earlier_runs_said_is_told_with_their_numbers(desk: Desk) -> None:
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, priority=6, skills=["stacks-js"], pinned=True)
+    desk.minutes_pass(5)
+    desk.arc("sensors", "run", "fleet-rebalance")
+    text, data = desk.both("why", uid(1))
+    assert data["evidence"]["run"] == 1
+    assert "arc skills run --name fleet-rebalance -- show 1" in text.out
+
+
+def test_any_part_of_a_uid_will_do_and_several_that_fit_are_named(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.waits("loom", 2)
+    assert desk.arc("why", uid(1)[-6:].lower()).code == 0
+    text, error = desk.both("why", uid(1)[:8])
+    assert text.code == 2
+    assert error["code"] == "ARC-AMBIGUOUS"
+    assert uid(1) in text.err
+    assert uid(2) in text.err
+
+
+def test_not_found_is_certain_only_when_every_node_answered(desk: Desk) -> None:
+    assert desk.both("why", "ZZZZ")[0].code == 5
+    desk.nodes.switch_off("loom")
+    text, error = desk.both("why", "ZZZZ")
+    assert text.code == 3
+    assert error["code"] == "ARC-NOT-FOUND-YET"
+    assert "loom did not answer" in text.err
+
+
+def test_a_task_that_went_to_a_suspended_node_is_not_said_to_be_nowhere(desk: Desk) -> None:
+    desk.waits("loom", 1)
+    desk.waits("iris", 2)
+    desk.arc("tasks", "move", uid(2), "--to", "loom")
+    desk.arc("nodes", "suspend", "loom")
+    text, error = desk.both("why", uid(1))
+    assert text.code == 3
+    assert "loom is suspended, so it was not asked" in error["message"]
+    assert desk.both("why", uid(2))[0].code == 3
+    listed = desk.arc("tasks", "list")
+    assert (listed.code, listed.err) == (0, "warning: loom is suspended, so it was not asked\n")
+
+
+def test_a_subject_is_shown_and_drives_nothing(desk: Desk) -> None:
+    desk.waits("iris", 1, subject="\x1b]0;owned\x07 $(reboot)")
+    text = desk.arc("why", uid(1))
+    assert "\x1b" not in text.out
+    assert "\\x1b]0;owned\\x07 $(reboot)" in text.out
+
+
+def test_a_node_says_condition_by_condition_why_it_gets_nothing(busy: Desk) -> None:
+    busy.arc("nodes", "pause", "loom", "--reason", "disk")
+    text, data = busy.both("why", "--node", "loom")
+    assert text.code == 0
+    assert data["part"] == "out"
+    assert "NO  takes_new_work: paused: disk" in text.out
+    assert {"rule": "takes_new_work", "met": False, "said": "paused: disk"} in data["receives"]
+
+
+def test_a_node_that_gets_something_is_shown_what(busy: Desk) -> None:
+    text, data = busy.both("why", "--node", "loom")
+    assert data["part"] == "idle"
+    assert len(data["gets"]) == 2
+    assert text.out.count("the next run brings") == 2
+
+
+def test_a_node_that_does_not_answer_is_partial_and_says_what_to_do(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    text, data = desk.both("why", "--node", "loom")
+    assert text.code == 3
+    assert data["verdict"] == "ESCALATE"
+    assert "NO  node_answers" in text.out
+
+
+@pytest.mark.parametrize("words", [(), ("X", "--node", "iris")])
+def test_why_takes_one_task_or_one_node(desk: Desk, words: tuple[str, ...]) -> None:
+    assert desk.both("why", *words)[0].code == 2
