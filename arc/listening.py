@@ -21,6 +21,8 @@ log = logging.getLogger("arc.listening")
 REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 # What says that a node could be given work, and what says that there is more to give.
 HUNGRY, SURPLUS = frozenset({"idle", "free_slot"}), frozenset({"task_ready"})
+# A node that starts the task it had at hand may be given the next one, before its slot is free.
+ROOM = HUNGRY | {"task_started"}
 NAMES_MAX = 1000  # of nodes that wait to be looked at; there are no more in any fleet
 
 
@@ -69,7 +71,7 @@ class Listening:
         """Called by a link, in no task of its own: it only notes what is to be done."""
         self.hub.stirred.add(node)
         if self.hub.settings.steal.swift:
-            if event in HUNGRY or (event in SURPLUS and node == INBOX):
+            if event in ROOM or (event in SURPLUS and node == INBOX):
                 self._wake(ROUTER, node)
             if event in HUNGRY or (event in SURPLUS and node != INBOX):
                 self._wake(REBALANCE, node)

@@ -29,7 +29,17 @@ MODULES = {
     "true": "running",
     "sleep": "running",
     "latency": "latency",
+    "plan": "hub_planning",
+    "cli": "hub_starting",
+    "status": "hub_reaching",
+    "empty": "hub_reaching",
+    "contact": "hub_reaching",
+    "rebalance": "hub_cycle",
+    "steal": "hub_swift",
+    "spread": "hub_swift",
+    "inbox": "hub_swift",
     "idle": "resting",
+    "rest": "hub_resting",
 }
 
 

@@ -59,6 +59,18 @@ def hold(db: sqlite3.Connection, request: Talk) -> list[Talk]:
     return _each(request, "held")
 
 
+def status(db: sqlite3.Connection, request: Talk) -> list[Talk]:
+    """As many bytes as a report has."""
+    return [{"report": "." * 1000}]
+
+
+def candidates(db: sqlite3.Connection, request: Talk) -> list[Talk]:
+    """The first tasks that wait, whole."""
+    select = "SELECT document FROM task WHERE state = 'READY' LIMIT ?"
+    found = db.execute(select, (request["limit"],))
+    return [json.loads(document) for (document,) in found]
+
+
 def commit(db: sqlite3.Connection, request: Talk) -> list[Talk]:
     """They are the other's now."""
     _change(db, request, "MOVED", "ESCROW")
@@ -69,6 +81,12 @@ def activate(db: sqlite3.Connection, request: Talk) -> list[Talk]:
     """They may run here."""
     _change(db, request, "READY", "HELD")
     return _each(request, "activated")
+
+
+def settled(db: sqlite3.Connection, request: Talk) -> list[Talk]:
+    """Nobody will ask again."""
+    _change(db, request, "GONE", "MOVED")
+    return _each(request, "settled")
 
 
 def _change(db: sqlite3.Connection, request: Talk, new: str, old: str) -> None:
@@ -86,6 +104,9 @@ DOES: dict[str, Callable[[sqlite3.Connection, Talk], list[Talk]]] = {
     "hold": hold,
     "commit": commit,
     "activate": activate,
+    "settled": settled,
+    "status": status,
+    "candidates": candidates,
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -81,6 +82,12 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
     """The middle half lies between these."""
     ordered = sorted(values)
     return ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The value that so many of a hundred do not exceed; the next one up, never a mean of two."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 def ratio(ours: Sequence[float], floor: Sequence[float]) -> tuple[float, tuple[float, float]]:

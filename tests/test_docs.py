@@ -104,6 +104,22 @@ def test_a_page_or_a_hint_names_no_command_that_does_not_exist() -> None:
     assert len(named) > 100
 
 
+def test_a_test_that_a_page_names_is_there() -> None:
+    there = {node.name for source in sources("tests") for node in ast.walk(source.tree)
+             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}  # fmt: skip
+    assert [f"{page.name}: {name}" for page in DOCS.rglob("*.md")
+            for name in re.findall(r"`(test_\w+)`", page.read_text()) if name not in there] == []
+
+
+def test_every_fault_that_has_a_test_stands_in_the_list_of_faults() -> None:
+    faults = {node.name for source in sources("tests") for node in ast.walk(source.tree)
+              if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+              and node.name.startswith("test_fault_")}  # fmt: skip
+    page = read("reliability.md")
+    assert sorted(name for name in faults if f"`{name}`" not in page) == []
+    assert len(faults) > 20
+
+
 def test_a_module_that_a_page_names_is_there() -> None:
     there = {path for source in sources(*PACKAGES, "tools", "tests", "bench")
              for path in tails(source.path)}

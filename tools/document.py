@@ -1,8 +1,9 @@
-"""Writes the generated parts of docs/map.md, docs/errors.md and docs/states.md from the code."""
+"""Writes the generated parts of the pages in docs/ from the code."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from tools.draw_states import render_states
 from tools.rooms import ROOMS, Room
+from tools.rule_table import render_rules
 from tools.sources import PACKAGES, ROOT, sources
 
 DOCS = ROOT / "docs"
@@ -30,6 +32,19 @@ ERRORS_START = """\
 The code is what `--json` and the wire carry, and what stands in `error[CODE]`. The exit code is
 what the command ends with. An error's text says *who could not do what: why; what now*.
 """
+RULES_START = """\
+# Why work moves, and why it stays
+
+Each rule is one function in `arc/decisions/`, named for what must be true. A task that stays has
+one first rule that keeps it, and the counts of a run add up to what waits: `arc why TASK`,
+`arc plan` and `arc skills run --name fleet-rebalance -- status` name these words. What to do about
+one is told by `arc explain RULE`.
+
+Of the places where a rule is asked, *stealing* is fleet-rebalance between two nodes, *routing* is
+fleet-router out of the hub's own queue, *draining* empties a node that is to be empty, and *health*
+only tells. A node has rules of its own beside them and the last word: they stand in
+[at-3am.md](at-3am.md).
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ def main() -> int:
     write_part(DOCS / "map.md", "modules", MAP_START, render_map())
     write_part(DOCS / "errors.md", "errors", ERRORS_START, render_errors())
     write_part(DOCS / "states.md", "states", STATES_START, render_states())
+    write_part(DOCS / "rules.md", "rules", RULES_START, render_rules())
     return 0
 
 
@@ -81,6 +97,15 @@ def error_classes() -> Iterator[ErrorClass]:
             exit_code = next(found for found in exits if isinstance(found, int))
             doc = (ast.get_docstring(node) or "").split("\n\n")[0]
             yield ErrorClass(code, exit_code, " ".join(doc.split()), path)
+
+
+def hub_codes() -> set[str]:
+    """Every `ARC-…` that stands as a whole word in the hub's code, whoever raises or writes it."""
+    return {
+        node.value for source in sources("arc", "sensors") for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        and re.fullmatch("ARC(-[A-Z]+)+", node.value)
+    }  # fmt: skip
 
 
 def ancestry(name: str, trees: dict[str, tuple[ast.ClassDef, str]]) -> list[str]:

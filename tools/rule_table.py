@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,13 +11,19 @@ from pkgutil import iter_modules
 
 import arc.decisions
 from arc.config_keys import Key, keys_of
-from arc.decisions import node_rules, rules
+from arc.decisions import node_rules, receiving, rules
 from arc.explaining import Page, all_pages
+from tools.sources import sources
 
 # In whose table a rule stands says where it is asked; the order is the order on the page.
 PLACES = {
     "rules": "stealing", "routing": "routing", "draining": "draining", "health": "health",
     "reckoning": "every plan",
+}  # fmt: skip
+# Who names a rule outside of any table, and for whom.
+SPEAKERS = {
+    "receiving": ("routing", "draining"), "failing": ("routing", "draining"),
+    "draining": ("draining",),
 }  # fmt: skip
 ARC0 = (*rules.STEAL_RULES, *node_rules.IDLE_RULES, *node_rules.BUSY_RULES)
 SWIFT = (*rules.SWIFT_RULES, *node_rules.THIEF_RULES, *node_rules.VICTIM_RULES)
@@ -31,7 +38,7 @@ class Rule:
 
     name: str
     why: str
-    places: list[str] = field(default_factory=list)
+    places: set[str] = field(default_factory=set)
 
 
 def all_rules() -> dict[str, Rule]:
@@ -40,8 +47,22 @@ def all_rules() -> dict[str, Rule]:
     for module, (name, rule) in sorted(_entries(), key=lambda entry: _place(entry[0])):
         why = rule if isinstance(rule, str) else (rule.__doc__ or "")
         known = found.setdefault(name, Rule(name, " ".join(why.split("\n\n")[0].split())))
-        known.places.append(PLACES[module])
+        known.places.add(PLACES[module])
+    for name, places in _said_outside_of_tables():
+        found[name].places.update(places)
     return found
+
+
+def _said_outside_of_tables() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Routes and drains ask the node for themselves, and put their refusals together in place."""
+    yield from ((rule.__name__, SPEAKERS["receiving"]) for rule in receiving.NODE_RULES)
+    for source in sources("arc/decisions"):
+        places = SPEAKERS.get(source.path.split("/")[-1].removesuffix(".py"), ())
+        for call in ast.walk(source.tree):
+            if places and isinstance(call, ast.Call) and ast.unparse(call.func) == "Objection":
+                word = call.args[0]
+                if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                    yield word.value, places
 
 
 def _entries() -> Iterator[tuple[str, tuple[str, str | Callable[..., object]]]]:
@@ -67,7 +88,8 @@ def _asked_in(rule: Rule) -> str:
     """The places; stealing by one policy alone says by which."""
     old, new = (any(one.__name__ == rule.name for one in table) for table in (ARC0, SWIFT))
     policy = "" if old == new else " (`arc0`)" if old else " (`swift`)"
-    return ", ".join(f"{one}{policy if one == 'stealing' else ''}" for one in rule.places)
+    return ", ".join(f"{place}{policy if place == 'stealing' else ''}"
+                     for place in PLACES.values() if place in rule.places)  # fmt: skip
 
 
 def _limits(page: Page) -> str:

@@ -114,6 +114,27 @@ async def test_a_node_that_is_fenced_already_is_not_waited_for(nodes: SomeNodes)
     assert told(report) == [("1", "reowned", "iris", "")]
 
 
+async def test_a_machine_that_came_back_from_a_fence_can_be_fenced_again(
+    nodes: SomeNodes,
+) -> None:
+    """Seen to fail with both fences said to the nodes: who had heard of the second life refused
+    every word, and nothing was owned again.
+    """
+    first = nodes.machines["loom"].incarnation()
+    nodes.switch_off("loom")
+    await fenced(nodes, "loom", first)
+    nodes.switch_on("loom")
+    await nodes.view()
+    await nodes.links["loom"].ask("release", {"alone": True, "reason": "it is well again"})
+    await nodes.view()
+    second = await moved_to_loom(nodes, 1)
+    assert second > first
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", second, earlier=[Fenced("loom", first)])
+    assert told(report) == [("1", "reowned", "iris", "")]
+    assert nodes.states(1) == {"iris": "READY"}
+
+
 async def test_a_machine_that_answers_is_not_off(nodes: SomeNodes) -> None:
     life = await moved_to_loom(nodes, 1)
     report = await fenced(nodes, "loom", life)

@@ -287,11 +287,23 @@ def test_under_swift_a_free_slot_is_served_at_once(tmp_path: Path) -> None:
                     (0.0, "fleet-rebalance", "news from loom")]  # fmt: skip
 
 
+def test_a_node_that_starts_a_task_is_given_the_next_one_from_the_hub(tmp_path: Path) -> None:
+    """Guard removed once (only idle and free slots wake the router): nothing ran, nothing waited at
+    hand, and every second short task of the hub waited for a whole cycle.
+    """
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        listening.heard("loom", "task_started")
+        await asyncio.sleep(1)
+
+    assert woken(tmp_path, story, **swift()) == [(0.0, "fleet-router", "news from loom")]
+
+
 def test_a_node_that_says_anything_is_looked_at_again_in_the_next_run(tmp_path: Path) -> None:
     async def story(listening: Listening, some: list[Counting]) -> None:
-        for event in ("busy", "state_changed", "task_started"):
+        for event in ("busy", "state_changed", "task_finished"):
             listening.heard(f"n-{event.replace('_', '-')}", event)
-        assert listening.hub.stirred == {"n-busy", "n-state-changed", "n-task-started"}
+        assert listening.hub.stirred == {"n-busy", "n-state-changed", "n-task-finished"}
 
     assert woken(tmp_path, story, **swift()) == [], "none of these says that there is work to give"
 

@@ -280,3 +280,24 @@ def test_another_program_may_read_it_while_the_hub_runs(journal: Journal, clock:
     with closing(sqlite3.connect(f"file:{journal.path}?mode=ro", uri=True)) as other:
         assert other.execute("SELECT count(*) FROM run").fetchone() == (1,)
     journal.runs.add(a_run(), began=clock.now(), because="x")
+
+
+def test_a_fence_stands_until_the_machine_is_met_as_another(
+    journal: Journal, clock: FakeClock
+) -> None:
+    """Seen to fail with every fence given back: a machine that had come back and was out of reach
+    was not asked when another one was fenced, and what it ran was started elsewhere too.
+    """
+
+    def met(life: str) -> Met:
+        return Met("forge", life, 1, 1, "active", "0.1.0", 1, waits_for_hub=False,
+                   at="2026-03-10T03:45:00.000Z", clock_off_s=0.0)  # fmt: skip
+
+    journal.words.fence("iris", "NEVER_MET", by="human:lukas", reason="stolen")
+    journal.nodes.meet([met("LIFE")])
+    journal.words.fence("forge", "LIFE", by="human:lukas", reason="burnt")
+    assert {one.node for one in journal.words.fences()} == {"iris", "forge"}
+
+    journal.nodes.meet([met("LATER")])
+    assert [one.node for one in journal.words.fences()] == ["iris"]
+    assert journal.words.is_fenced("forge", "LIFE"), "that life of it stays over"

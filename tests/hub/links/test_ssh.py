@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncssh
 import pytest
@@ -115,6 +115,23 @@ async def test_the_line_that_a_hint_says_to_write_makes_the_host_trusted(
     line = unknown.value.hint.rpartition("known_hosts of hub.state: ")[2]
     (hub.settings.state / "known_hosts").write_text(f"{line}\n", encoding="utf-8")
     assert (await link.meet()).node == "iris"
+    await link.close()
+
+
+async def test_fault_quotes_in_a_question_were_cut_apart_by_the_remote_shell(
+    hub: Hub, server: DemoSshd
+) -> None:
+    """The original asked inside a quoted shell line, threw the error away, and read "no tasks".
+
+    Here the remote command is a constant, and what is asked goes over stdin.
+    """
+    subject = """a "b" 'c' $(touch pwned) `id` ; x && y | z > w \\ \N{BLACK STAR}"""
+    link = hub.link(server.port)
+    await link.ask("add", {"tasks": [{"subject": subject, "skills": ["it's", '"q"']}]})
+    found = await link.ask("candidates", {"why": "stolen", "for": [{"node": "loom"}]})
+    assert found["eligible"] == 1
+    (task,) = cast("list[dict[str, object]]", found["tasks"])
+    assert (task["subject"], task["skills"]) == (subject, ['"q"', "it's"])
     await link.close()
 
 

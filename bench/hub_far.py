@@ -1,0 +1,197 @@
+"""Is a hundred nodes at once behind one SSH server: fixed answers, or the node's real program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+
+from agent_node.strict import JsonObject
+from arc.demo.sshd import DemoSshd
+
+# What a login's name begins with says what its session does.
+FIXED, STARTING = "fixed", "starting"
+INCARNATION = "01NC0000000000000000000000"
+STAMP = "2026-01-01T00:00:00.000Z"
+SKILLS = ("bash", "clarity", "deploy", "github-ci", "python", "writing")
+BYTES = 2048  # of one status, as in the field
+
+
+def status_of(name: str) -> JsonObject:
+    """A node of four agents that has nothing to do, as its report says it; about 2 KB of JSON."""
+    agents: list[JsonObject] = [
+        {"name": f"agent-{number}", "state": "available", "slots": 1, "running": 0,
+         "skills": [*SKILLS], "last_heartbeat": STAMP, "paused": False, "held": None,
+         "reason": None}
+        for number in range(4)
+    ]  # fmt: skip
+    status: JsonObject = {
+        "schema": "fleet-status/1", "node": name, "incarnation": INCARNATION, "generation": 1,
+        "version": "0.1.0", "written_at": STAMP, "dispatcher": "running", "idle": True,
+        "idle_since": STAMP, "pending_count": 0, "running_count": 0, "slots": 4, "free_slots": 4,
+        "state": "active", "reason": "", "counts": {"COMPLETED": 12345}, "movable_count": 0,
+        "oldest_ready_s": None, "doubts": [], "agents": [*agents], "skills": [*SKILLS],
+        "capabilities": ["sqlite-fts", "cgroups"], "last_task": None,
+        "budget_remaining_usd": None, "disk_free_bytes": 80 * 2**30,
+        "disk_total_bytes": 256 * 2**30, "needs_you": [],
+    }  # fmt: skip
+    status["padding"] = "." * (BYTES - len(_bytes(status)) - len(',"padding":""'))
+    return status
+
+
+def hello_of(name: str) -> JsonObject:
+    """What a node that obeys everybody answers."""
+    return {"wire": 1, "node": name, "incarnation": INCARNATION, "generation": 1, "term": 1,
+            "state": "active", "waits_for_hub": False, "version": "0.1.0", "at": STAMP}  # fmt: skip
+
+
+def greeting_of(name: str) -> bytes:
+    """The first line, unasked."""
+    return _bytes({"agent-node": "0.1.0", "wire": 1, "node": name, "incarnation": INCARNATION,
+                   "generation": 1}) + b"\n"  # fmt: skip
+
+
+def _bytes(document: JsonObject) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+class Answers:
+    """One fixed answer for each kind of request; only its id and the time are filled in."""
+
+    def __init__(self, name: str) -> None:
+        nothing: dict[str, JsonObject] = {
+            "subscribe": {}, "events": {"events": []}, "list": {"tasks": [], "next": None},
+            "candidates": {"tasks": [], "next": None, "kept": {}, "eligible": 0, "total": 0},
+        }  # fmt: skip
+        whole = {"status": status_of(name), "hello": hello_of(name), **nothing}
+        self._said = {do.encode(): _bytes(result) for do, result in whole.items()}
+
+    def to(self, line: bytes) -> bytes:
+        """`{"id":7,"do":"status",...` is all that is read of a request: next to nothing."""
+        comma = line.index(b",")
+        start = comma + len(b',"do":"')
+        said = self._said[line[start : line.index(b'"', start)]]
+        answer = b'{"id":%b,"ok":true,"result":%b}\n' % (line[len(b'{"id":') : comma], said)
+        return answer.replace(STAMP.encode(), now())
+
+
+def now() -> bytes:
+    """The time, in the fixed width that the wire has."""
+    seconds = time.time()
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{text}.{int(seconds * 1000) % 1000:03d}Z".encode()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the far side says once it listens: a port for each name, and the key they all have."""
+
+    ports: dict[str, int]
+    host_key: str
+
+
+class _Session(asyncssh.SSHServerSession[bytes]):
+    """Greets and answers; a `starting` one first runs a program to its end, as the floor does."""
+
+    def __init__(self, login: str, program: Sequence[str]) -> None:
+        kind, _, name = login.partition("-")
+        self._program = program if kind == STARTING else ()
+        self._name, self._answers = name, Answers(name)
+        self._channel: asyncssh.SSHServerChannel[bytes] | None = None
+        self._rest = b""
+        self._greeting: asyncio.Task[None] | None = None
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = chan
+
+    def exec_requested(self, command: str) -> bool:
+        return True
+
+    def session_started(self) -> None:
+        self._greeting = asyncio.create_task(self._greet())
+
+    async def _greet(self) -> None:
+        if self._program:
+            await run_to_its_end(self._program)
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.write(greeting_of(self._name))
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        assert self._channel is not None, "data comes on a channel"
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._channel.write(self._answers.to(line))
+
+
+async def run_to_its_end(argv: Sequence[str]) -> None:
+    """As cheap as a program can be started and waited for: this is the floor's too."""
+    loop = asyncio.get_running_loop()
+    pid = os.posix_spawn(argv[0], [*argv], os.environ)  # noqa: ASYNC221 - it returns at once
+    watched, over = os.pidfd_open(pid), asyncio.Event()
+    loop.add_reader(watched, over.set)
+    await over.wait()
+    loop.remove_reader(watched)
+    os.close(watched)
+    os.waitpid(pid, 0)  # noqa: ASYNC222 - it is over, and only collected
+
+
+class _Server(asyncssh.SSHServer):
+    def __init__(self, program: Sequence[str]) -> None:
+        self._program, self._login = program, ""
+
+    def begin_auth(self, username: str) -> bool:
+        self._login = username
+        return True
+
+    def session_requested(self) -> _Session:
+        return _Session(self._login, self._program)
+
+
+async def serve(names: Sequence[str], *, authorized: str, program: Sequence[str]) -> Told:
+    """One server for all names."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    acceptor = await asyncssh.listen(
+        "127.0.0.1", 0, config=None, server_host_keys=[key],
+        server_factory=lambda: _Server(program),
+        authorized_client_keys=asyncssh.import_authorized_keys(f"{authorized}\n"),
+        public_key_auth=True, password_auth=False, kbdint_auth=False, host_based_auth=False,
+        gss_host=None, encoding=None, keepalive_interval=0, compression_algs=["none"],
+        backlog=len(names) + 10,
+    )  # fmt: skip
+    public = key.export_public_key().decode().strip()
+    return Told(dict.fromkeys(names, acceptor.get_port()), public)
+
+
+async def serve_homes(homes: Sequence[Path], *, authorized: str, program: Sequence[str]) -> Told:
+    """The product's own server in front of each home; the folder's name is the node's."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    ports = {}
+    for home in homes:
+        server = await DemoSshd.serve(home, authorized=authorized, host_key=key, argv=program)
+        ports[home.name] = server.port
+    return Told(ports, key.export_public_key().decode().strip())
+
+
+async def main(words: Sequence[str]) -> None:
+    """Serve until stdin ends; the first line of stdin says what, the first of stdout where."""
+    loop = asyncio.get_running_loop()
+    asked = json.loads(await loop.run_in_executor(None, sys.stdin.readline))
+    authorized, program = asked["authorized"], asked["program"]
+    if "homes" in asked:
+        homes = [Path(home) for home in asked["homes"]]
+        told = await serve_homes(homes, authorized=authorized, program=program)
+    else:
+        told = await serve(asked["names"], authorized=authorized, program=program)
+    print(json.dumps({"ports": told.ports, "host_key": told.host_key}), flush=True)
+    await loop.run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
