@@ -12,7 +12,7 @@ help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 demo: $(READY)   ## five nodes and a hub on this machine, over real SSH, live; Ctrl-C ends it
-	$(PY) -m arc demo $$(test -t 1 || echo --once) $(ARGS)
+	@if test -t 1; then exec $(PY) -m arc demo $(ARGS); else exec $(PY) -m arc demo --once $(ARGS); fi
 
 test: $(READY)   ## every tier of tests that this machine can run, and which it cannot and why
 	$(PY) -m pytest -p tools.tiers $(ARGS)
