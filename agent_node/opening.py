@@ -49,10 +49,13 @@ def daemon_or_lock(
 
 
 @contextmanager
-def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[Answers]:
+def opened(
+    home: Home, lock: HomeLock, clock: Clock | None = None, *, distrust: str = ""
+) -> Iterator[Answers]:
     """Answers from the queue itself; on leaving it is closed, reported, and the lock is free.
 
-    Leases that ended while nobody was here end first.
+    Leases that ended while nobody was here end first. `distrust` is why it has to be quarantined,
+    where the caller knows it to be a copy.
     """
     # Loaded only here: who finds a daemon has no use for any of it.
     from .clock import SystemClock
@@ -61,6 +64,7 @@ def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[A
     from .desk import NoDaemon
     from .replies import Answers
     from .report import says_stopped, write_report
+    from .store.generation import machine_id
     from .store.sqlite import open_store
 
     clock = clock or SystemClock()
@@ -74,6 +78,8 @@ def opened(home: Home, lock: HomeLock, clock: Clock | None = None) -> Iterator[A
             queue_max=settings.queue_max,
         )
         try:
+            if distrust:
+                store.settle_in(machine=machine_id(), unknown_attempts=[], distrust=distrust)
             woken = store.apply(Wake())
             host = NoDaemon(home)
             answers = Answers(store, home=home, settings=settings, clock=clock, host=host)

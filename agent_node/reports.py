@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
@@ -20,6 +21,7 @@ DOUBTS_MAX = 100_000
 SECONDS_MAX = 10**10
 BYTES_MAX = 2**60
 SAID_MAX = 1000
+_is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
 STATES = ("active", "paused", "draining", "drained", "quarantined")
 
 
@@ -159,7 +161,8 @@ def _maybe_moment(said: Fields, name: str) -> str | None:
 
 def _counts(said: Fields) -> dict[str, int]:
     found = said.inside("counts") if said.has("counts") else Fields({}, "counts")
-    return {state: found.whole(state, 0, COUNT_MAX) for state in list(found.values)[:64]}
+    named = list(filter(_is_state, found.values))[:64]
+    return {state: found.whole(state, 0, COUNT_MAX) for state in named}
 
 
 def _sentence(document: JsonObject, name: str) -> str:

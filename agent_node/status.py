@@ -15,6 +15,7 @@ from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
 _COUNTED_MAX = 1000  # the store counts no further
+NO_DAEMON_YET = "no daemon has run here yet"
 HELD_BLOCKS_S = 600.0  # a copy held longer than this waits for a person, not for the next minute
 
 
@@ -136,7 +137,10 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
     said: list[JsonValue] = []
     if facts.state == "quarantined":
         said.append(f"quarantined: {facts.reason}")
-    for needs, number in facts.unmet:
+    ready = facts.counts.get(State.READY, 0)
+    if ready and not facts.agents:
+        said.append(f"{ready} READY, and {NO_DAEMON_YET}: agent-node run")
+    for needs, number in facts.unmet if facts.agents else ():  # who can do what is not known yet
         more = "or more " if number >= _COUNTED_MAX else ""
         said.append(f"{number} {more}READY, but no agent here has: {', '.join(needs)}")
     dead = facts.counts.get(State.DEAD_LETTERED, 0)

@@ -124,7 +124,7 @@ def terminal_width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
     if told.isdecimal() and int(told) > 0:
         return int(told)
     try:
-        return os.get_terminal_size(stream.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns or None  # 0: it does not know
     except OSError:
         return None
 

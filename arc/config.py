@@ -38,7 +38,9 @@ def parse_fleet(text: str, path: Path) -> FleetSettings:
 def read_text(path: Path) -> str:
     """What the file says, as text; bounded, so that no file can fill the hub's memory."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _unusable(path, "ARC-CFG-FILE", "is no plain file")
             raw = file.read(BYTES_MAX + 1)
     except FileNotFoundError as error:
         raise NoFleet(f"{path}: is not there") from error
@@ -53,6 +55,11 @@ def read_text(path: Path) -> str:
         raise _unusable(
             path, "ARC-CFG-SYNTAX", f"is not UTF-8 at byte {error.start}"
         ) from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe in the file's place would have the hub wait for its writer for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def mark(text: str, path: Path) -> Marked:

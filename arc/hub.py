@@ -52,6 +52,7 @@ class Hub:
     # Nodes that said anything since they were last asked: what is known of them is not true now.
     stirred: set[str] = field(default_factory=set)
     longest: dict[str, tuple[str, float]] = field(default_factory=dict)  # node: (uid, seconds)
+    complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet
     schedule: Schedule | None = None  # None: nobody runs the sensors on time here
 

@@ -14,6 +14,7 @@ from sqlite_utils import Database
 from agent_node.clock import Clock, iso
 
 from .errors import StateBroken
+from .fences import FenceFile
 from .journal_nodes import NodeBook
 from .journal_runs import RunBook
 from .journal_tables import STEPS
@@ -33,6 +34,7 @@ class Rows:
 
     def __init__(self, database: Database, path: Path) -> None:
         self._database, self._path = database, path
+        self._inode = os.stat(path).st_ino
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
         """Every row that the question finds, by its columns' names."""
@@ -58,6 +60,7 @@ class Rows:
         """
         with self._said():
             if durable:
+                self._check_in_place()
                 self._database.execute("PRAGMA synchronous=FULL")
             try:
                 with self._database.atomic():
@@ -65,6 +68,15 @@ class Rows:
             finally:
                 if durable:
                     self._database.execute("PRAGMA synchronous=NORMAL")
+
+    def _check_in_place(self) -> None:
+        """A file that was removed or replaced takes every word, and none of them comes back."""
+        try:
+            found = os.stat(self._path).st_ino
+        except OSError:
+            found = 0
+        if found != self._inode:
+            raise broken(self._path, "it was taken away while the hub runs; restart the hub")
 
     @contextmanager
     def _said(self) -> Iterator[None]:
@@ -75,7 +87,7 @@ class Rows:
 
 
 class Journal:
-    """What the hub remembers. No safety depends on it but fences: it may be moved away.
+    """What the hub remembers. Fences lie beside it as well, so it may be moved away.
 
     One thread, one process: the lease's holder.
     """
@@ -86,7 +98,7 @@ class Journal:
         self._rows = Rows(self._database, path)
         self.runs = RunBook(self._rows, clock)
         self.nodes = NodeBook(self._rows, clock)
-        self.words = WordBook(self._rows, clock)
+        self.words = WordBook(self._rows, clock, FenceFile(path.parent))
 
     def prune(self) -> None:
         """Let go of what is old, a bounded piece at a time; call it now and then."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from agent_node.clock import Clock, iso, parse_iso
 
+from .fences import FenceFile
+
 if TYPE_CHECKING:
     from .journal import Row, Rows
 
@@ -39,8 +41,8 @@ class Fence:
 class WordBook:
     """Words that stand. Each is on the disk before the call returns."""
 
-    def __init__(self, rows: Rows, clock: Clock) -> None:
-        self._rows, self._clock = rows, clock
+    def __init__(self, rows: Rows, clock: Clock, fences: FenceFile) -> None:
+        self._rows, self._clock, self._fences = rows, clock, fences
 
     def suspend(self, node: str, *, reason: str, by: str, until: datetime | None = None) -> None:
         """From now on the node is not even asked."""
@@ -67,19 +69,29 @@ class WordBook:
         return next(iter(self._standing("paused")), None)
 
     def fence(self, node: str, incarnation: str, *, by: str, reason: str) -> None:
-        """Remember that this life of the node is over; saying it twice is fine."""
+        """Remember that this life of the node is over; saying it twice is fine.
+
+        Also outside the journal: whoever comes back as it is told so, whatever became of that.
+        """
         with self._rows.transaction(durable=True):
             self._rows.write(
                 "INSERT OR IGNORE INTO fence (node, incarnation, at, said_by, reason)"
                 " VALUES (?,?,?,?,?)",
                 [node, incarnation, iso(self._clock.now()), by, reason],
             )
+            self._fences.add(node, incarnation, at=self._clock.now(), by=by, reason=reason)
 
     def is_fenced(self, node: str, incarnation: str) -> bool:
         """Whether a person declared this life of the node over."""
+        if self._fences.has(node, incarnation):
+            return True
         found = self._rows.read(
             "SELECT 1 FROM fence WHERE node = ? AND incarnation = ?", [node, incarnation])
         return bool(found)
+
+    def last_fenced(self, node: str) -> str | None:
+        """The life of this node that was declared over last, also when the journal was lost."""
+        return self._fences.last_life(node)
 
     def fences(self) -> tuple[Fence, ...]:
         """Every fence that still stands, oldest first: those of machines that have not been met as

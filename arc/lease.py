@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,16 +23,28 @@ from .errors import OtherHub, StateBroken
 LOCK, IDENTITY = "lock", "hub.json"
 IDENTITY_MAX = 64 * 1024
 TERM_MAX = 2**53
+INODE_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a state folder speaks as: `instance` is this folder on this machine and no other."""
+    """Who a state folder speaks as: `instance` is this folder on this machine and no other.
+
+    `path` (hashed) and `inode` are where it was found last. A folder that is renamed keeps its
+    inode, one that is put back keeps its path; a copy that lies beside it has neither.
+    """
 
     hub: str
     instance: str
     machine: str
     term: int
+    path: str = ""
+    inode: int = 0
+
+    def is_of(self, machine: str, path: str, inode: int) -> bool:
+        """Whether this may be said by the folder that lies there."""
+        moved = self.path not in ("", path) and self.inode != inode
+        return self.machine == machine and not moved
 
 
 @dataclass(eq=False)
@@ -39,8 +52,8 @@ class Lease:
     """The right to be the hub of this state folder; it ends with `close`, `with` or the process.
 
     Nodes obey the highest term they have seen, and under one term only the instance that spoke
-    first. `copied` is true where the folder came from another machine: it speaks as a new instance
-    then, because the other machine may still speak as the old one.
+    first. `copied` is true where the folder came from another machine, or lies beside the one that
+    it is a copy of: it speaks as a new instance then, because the other may still speak as the old.
     """
 
     state: Path
@@ -76,9 +89,9 @@ class Lease:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = _locked(state)
         try:
-            here = machine or machine_id()
+            here = (machine or machine_id(), *_place(state))
             known = _read(state / IDENTITY)
-            copied = known is not None and known.machine != here
+            copied = known is not None and not known.is_of(*here)
             wanted = _next(known, hub, here, clock, take_over=take_over)
             if wanted != known:
                 _write(state, wanted)
@@ -116,12 +129,20 @@ class Lease:
 
 
 def _next(
-    known: Identity | None, hub: str, here: str, clock: Clock, *, take_over: bool
+    known: Identity | None, hub: str, here: tuple[str, str, int], clock: Clock, *, take_over: bool
 ) -> Identity:
-    if known is None or known.machine != here:
+    machine, path, inode = here
+    if known is None or not known.is_of(*here):
         instance = new_ulid(int(clock.now().timestamp() * 1000), os.urandom(10))
-        known = Identity(hub, instance, here, known.term if known else 1)
-    return replace(known, hub=hub, term=known.term + 1 if take_over else known.term)
+        known = Identity(hub, instance, machine, known.term if known else 1)
+    return replace(known, hub=hub, term=known.term + 1 if take_over else known.term,
+                   path=path, inode=inode)  # fmt: skip
+
+
+def _place(state: Path) -> tuple[str, int]:
+    """Where the folder lies: its path, hashed, for a path need be no text; and its inode."""
+    path = sha256(os.fsencode(state.resolve())).hexdigest()[:16]
+    return path, state.stat().st_ino & INODE_MAX
 
 
 def _locked(state: Path) -> int:
@@ -158,11 +179,13 @@ def _read(path: Path) -> Identity | None:
     try:
         said = Fields(decode_object(raw, IDENTITY_MAX))
         return Identity(said.node("hub"), said.ulid("instance"), said.text("machine", 64),
-                        said.whole("term", 1, TERM_MAX))  # fmt: skip
+                        said.whole("term", 1, TERM_MAX), said.text_or("path", "", 64),
+                        said.maybe_whole("inode", 0, INODE_MAX) or 0)  # fmt: skip
     except BadInput as error:
         raise StateBroken(
             f"{path}: is damaged: {error}",
-            hint="remove it, then start with: arc up --take-over",
+            hint="remove it, then start with: arc up --take-over; it is a new hub then, and what"
+            " waits in its inbox is set apart until a person says: arc doubts settle UID --yes",
         ) from error
 
 

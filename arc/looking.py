@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from agent_node.clock import iso
+
 from .decisions.failing import NodeFactsSeen, attracts_no_work
 from .decisions.memory import Memory
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
@@ -185,7 +187,8 @@ def _with_the_others(hub: Hub, found: FleetView) -> FleetView:
         node = last.node(name)
         if name in suspended:
             word = suspended[name]
-            because = f"suspended by {word.by}: {word.reason}"
+            because = f"suspended by {word.by}" + (f": {word.reason}" if word.reason else "")
+            because += f", until {iso(word.until)}" if word.until else ""
             unseen.append(NodeUnseen(name, "suspended", because, "", roles[name]))
         elif isinstance(node, NodeSeen):
             seen.append(replace(node, role=roles[name]))

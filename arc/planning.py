@@ -7,10 +7,10 @@ from dataclasses import replace
 from agent_node.strict import JsonObject, JsonValue
 
 from .decisions.draining import drains, plan_drains
-from .decisions.explain import RoutePlan, StealPlan
+from .decisions.explain import KeptCount, NodeVerdict, Objection, RoutePlan, StealPlan
 from .decisions.routing import plan_routes
 from .decisions.stealing import busy_to_ask, plan_steals
-from .decisions.view import Queue, Queues, QueueUnseen
+from .decisions.view import NodeSeen, Queue, Queues, QueueUnseen
 from .decisions.wanting import asking, merged, still_wanting
 from .errors import NodeUnreachable
 from .looking import INBOX, Look
@@ -74,6 +74,8 @@ async def routes_now(seen: Look) -> RoutePlan:
     Tasks that nobody takes may stand in front of others, so further pages are read until the
     batch is full or the queue is at its end.
     """
+    if isinstance(seen.inbox, NodeSeen) and seen.inbox.report.state == "quarantined":
+        return _set_apart(seen.inbox)
     asked = _all_of("routed", [node.name for node in seen.view.seen] or [INBOX])
     queue = await _inbox_page(seen, asked)
     plan = _routes(seen, queue)
@@ -87,10 +89,20 @@ async def routes_now(seen: Look) -> RoutePlan:
     return plan
 
 
+def _set_apart(inbox: NodeSeen) -> RoutePlan:
+    """A queue in quarantine gives nothing away until a person has decided on each of its tasks."""
+    because = f"the hub's queue is in quarantine: {inbox.report.reason}"
+    return RoutePlan(
+        counts=(KeptCount(INBOX, "quarantined", inbox.report.pending_count, because),),
+        nodes=(NodeVerdict(INBOX, "out", Objection("quarantined", because)),),
+    )
+
+
 async def _inbox_page(seen: Look, asked: JsonObject) -> Queue:
     queue = (await look_into(seen.links, [INBOX], asked))[INBOX]
     if isinstance(queue, QueueUnseen):
-        raise NodeUnreachable(INBOX, f"the hub's own queue cannot be read: {queue.because}")
+        said = queue.because.removeprefix(f"{INBOX}: ")
+        raise NodeUnreachable(INBOX, f"the hub's own queue cannot be read: {said}")
     return queue
 
 

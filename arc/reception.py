@@ -45,6 +45,12 @@ class Reception:
         door = listen(self._hub.settings.state)
         self._server = await asyncio.start_unix_server(self._greet, sock=door, limit=LINE_MAX)
 
+    async def keep(self) -> None:
+        """Open the door again where somebody took the socket away; who is inside stays."""
+        if self._server is not None and not (self._hub.settings.state / SOCKET).exists():
+            self._server.close()
+            await self.open()
+
     async def close(self) -> None:
         """Answer nobody any more; what is under way is cut off, and the socket is gone."""
         if self._server is None:

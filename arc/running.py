@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_node.strict import JsonObject
+
 from .endings import tell_ends
 from .errors import ArcError
 from .listening import Listening
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 LOOK_S = 2.0  # how often fleet.yaml, people's words and the clock are looked at
 PRUNE_S = 3600.0
 ENDS_S = 6 * 3600.0  # how often givers are told how the tasks ended that had left them
+WHY_MAX = 500  # characters of a complaint that the log keeps
 ONCE = "arc up --once"
 
 Said = Callable[[str], None]
@@ -37,6 +40,7 @@ class Upkeep:
     schedule: Schedule
     listening: Listening
     say: Said
+    reception: Reception | None = None  # None: nobody is answered
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
     ends_at: float = 0.0
@@ -55,6 +59,8 @@ class Upkeep:
             await self._follow_file()
             await self.hub.follow_words()
             await self.listening.follow()
+            if self.reception is not None:
+                await self.reception.keep()
             self.schedule.keep_time()
             self._prune()
             await self._tell_ends()
@@ -71,7 +77,13 @@ class Upkeep:
         from .config import read_fleet
 
         self.stamp = stamp
-        settings = read_fleet(self.hub.settings.file)
+        try:
+            settings = read_fleet(self.hub.settings.file)
+        except ArcError as error:
+            self.hub.complaint = in_a_line(error)
+            self.hub.journal.runs.log("settings_refused", fields={"because": self.hub.complaint})
+            raise
+        self.hub.complaint = ""
         await self.hub.follow(settings)
         self.hub.journal.runs.log("settings_followed")
         self.say(f"{settings.file.name} changed: {len(settings.nodes)} nodes, {settings.policy}")
@@ -97,6 +109,13 @@ class Upkeep:
         if text != self.complained:
             self.complained = text
             self.say(f"{text}\nthe hub runs on with what it knew")
+
+
+def in_a_line(error: ArcError) -> str:
+    """What is wrong with fleet.yaml and where, short enough for a list."""
+    problems: tuple[JsonObject, ...] = getattr(error, "problems", ())
+    said = "; ".join(f"line {one.get('line')}: {one.get('message')}" for one in problems)
+    return (said or str(error).partition("\n")[0])[:WHY_MAX]
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:
@@ -128,11 +147,14 @@ async def run_hub(
     ended = stop or asyncio.Event()
     try:
         if hub.lease.copied:
-            say("this state folder comes from another machine: this hub speaks as a new one")
+            say("this state folder is a copy: this hub speaks as a new one, and what waits in its "
+                "inbox needs a person's word")
         if hub.takes_over:
             say(f"taking over: this hub speaks with term {await hub.outbid()} now")
+        hub.journal.runs.log("hub_started", fields={"term": hub.lease.term, "once": once})
         with signals(ended):
             await (_once(hub, schedule, ended) if once else _stay(hub, schedule, ended, say))
+        hub.journal.runs.log("hub_stopped")
     finally:
         await schedule.stop()
         hub.schedule = None
@@ -149,7 +171,7 @@ async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
 
 async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -> None:
     reception, listening = Reception(hub), Listening(hub, schedule)
-    upkeep = Upkeep(hub, schedule, listening, say)
+    upkeep = Upkeep(hub, schedule, listening, say, reception)
     await reception.open()
     listening.start()
     schedule.start()

@@ -96,8 +96,7 @@ async def _report(link: Link, deadline_s: float) -> StatusReport:
     except AnswerUnreadable:
         if result.get("incarnation") == met.incarnation:
             raise
-    await link.close()
-    met = await link.meet()
+    met = await link.meet(anew=True)
     result = await link.ask("status", timeout_s=deadline_s)
     return read_report(link.name, met.incarnation, result)
 

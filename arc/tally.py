@@ -85,8 +85,8 @@ class _Counted:
         finally:
             self._tally.note(self.name, do, self._clock.boottime() - began)
 
-    async def meet(self) -> Met:
-        return await self._link.meet()
+    async def meet(self, *, anew: bool = False) -> Met:
+        return await self._link.meet(anew=anew)
 
     async def listen(self, heard: EventHeard) -> None:
         await self._link.listen(heard)

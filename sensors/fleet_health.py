@@ -95,7 +95,7 @@ def _summary(
     for node in judged:
         by_state[node.state].append(node.node)
     states = ", ".join(f"{len(names)} {state}" for state, names in sorted(by_state.items()))
-    ended = [f"over: {one.node} {one.rule}" for one in news.ended]
+    ended = [f"over: {one.node}: {one.rule}" for one in news.ended]
     return "; ".join(
         [f"{counted(len(judged), 'node')}: {states or 'none'}", *lines_of(told), *ended,
          *costs(seen)])  # fmt: skip
@@ -107,10 +107,15 @@ def lines_of(alerts: Sequence[Alert]) -> tuple[str, ...]:
     for alert in alerts:
         by_rule[alert.rule].append(alert)
     return tuple(
-        f"{', '.join(one.node for one in some)}: {some[0].because}"
+        f"{', '.join(one.node for one in some)}: {_without_name(some[0])}"
         + (" (and alike)" if len(some) > 1 else "")
         for some in by_rule.values()
     )  # fmt: skip
+
+
+def _without_name(alert: Alert) -> str:
+    """Its reason; the line names the node already."""
+    return alert.because.removeprefix(f"{alert.node}: ")
 
 
 def _of(node: Judgement) -> JsonObject:

@@ -135,6 +135,8 @@ def costs(seen: Look) -> list[str]:
     said = [f"{one.node} took {one.took_s:.1f} s for {one.do}" for one in slow[:3]]
     if seen.tally.requests > REQUESTS_MAX:
         most = ", ".join(f"{count} {do}" for do, count in asked.most_common(3))
+        rest = asked.total() - sum(count for _, count in asked.most_common(3))
+        most += f", {rest} others" if rest else ""
         said.append(f"{seen.tally.requests} requests ({most})")
     return said
 

@@ -139,7 +139,8 @@ class ALink:
         self.asked.append((do, fields or {}))
         return await self._saying(do, fields or {})
 
-    async def meet(self) -> Met:
+    async def meet(self, *, anew: bool = False) -> Met:
+        self.anew += anew
         return self.met
 
     async def listen(self, heard: EventHeard) -> None:

@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.clock import SystemClock
 from agent_node.strict import LINE_MAX, JsonObject
 from agent_node.ulid import is_ulid
 from arc.errors import NodeRefused, NodeUnreachable, OtherHub
 from arc.links import Link
+from arc.survey import survey
+from tests.sensors_stage import within
 
 NOBODY = "01TASK00000000000000000009"
 STRANGE = 'quote " \\ $(reboot) `x` \u2028 \x1b[2J émoji \U0001f600 \t\n end'
@@ -87,7 +90,7 @@ class LinkContract:
         )
         uids = [said_of(one)["uid"] for one in said]
         again = await asyncio.gather(*(link.ask("show", {"uid": uid}) for uid in uids))
-        assert [shown["task"]["key"] for shown in again] == keys  # type: ignore[index,call-overload]
+        assert [within(shown, "task", "key") for shown in again] == keys
 
     async def test_a_line_that_no_node_takes_does_not_leave(self, link: Link) -> None:
         with pytest.raises(NodeRefused) as refused:
@@ -126,6 +129,15 @@ class LinkContract:
         with pytest.raises(NodeRefused) as refused:
             await link.ask("add", {"tasks": [{"subject": "x"}], "incarnation": NOBODY})
         assert refused.value.rule == "other_incarnation"
+
+    async def test_a_node_that_became_another_one_is_met_anew(self, link: Link) -> None:
+        """Seen to fail when the survey closed the link to open it again: closed is for ever."""
+        before = await link.meet()
+        await link.ask("quarantine", {"reason": "looks odd", "incarnation": before.incarnation})
+        view = await survey({self.name: link}, roles={}, clock=SystemClock())
+        (seen,) = view.seen
+        assert (seen.report.state, link.met) == ("quarantined", await link.meet())
+        assert seen.report.incarnation != before.incarnation
 
     async def test_listening_to_a_node_without_news_is_fine(self, link: Link) -> None:
         await link.listen(lambda node, event: None)

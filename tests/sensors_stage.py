@@ -12,6 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.limits import HealthLimits
 from arc.hub import Hub
 from arc.links import Link
+from arc.operations import Operation, Told
 from arc.sensor import SensorReport, Wakeful
 from tests.builders import a_task
 from tests.hub_builders import MemoryFleet, TimedLink, a_hub
@@ -82,6 +83,14 @@ class Scene:
 
     def asks(self, node: str, do: str, **fields: Any) -> JsonObject:
         return self._do(self.hub.links[node].ask(do, fields))
+
+    def tells(self, operation: Operation, **args: Any) -> Told:
+        """What came of one operation of the hub."""
+
+        async def story() -> Told:
+            return await operation(self.hub, args)
+
+        return self._do(story())
 
     def waiting(self, node: str) -> int:
         count = self.asks(node, "status")["pending_count"]

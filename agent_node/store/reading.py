@@ -73,7 +73,7 @@ _UNMET = """
 SELECT s.needs, (SELECT count(*) FROM (
          SELECT 1 FROM task t WHERE t.need_set = s.id AND t.state = 'READY' LIMIT 1000)) AS n
   FROM need_set s
- WHERE s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT 20
+ WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT 20
 """
 
 

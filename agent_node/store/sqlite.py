@@ -165,12 +165,19 @@ class SqliteStore:
             self._file.close()
             self._db.close()
 
-    def settle_in(self, *, machine: str, unknown_attempts: list[str]) -> str | None:
-        """Judge the database against its file; a restored or copied one is quarantined here."""
+    def settle_in(
+        self, *, machine: str, unknown_attempts: list[str], distrust: str = ""
+    ) -> str | None:
+        """Judge the database against its file; a restored or copied one is quarantined here.
+
+        `distrust` is why it is one, where the caller knows that by itself.
+        """
         self._take_back_hearsay()
         node = self._transaction().node
         mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
-        why = judge(database=mark, file=file, here=machine, unknown_attempts=unknown_attempts)
+        why = distrust or judge(
+            database=mark, file=file, here=machine, unknown_attempts=unknown_attempts
+        )
         if why is None:
             if node.generation == 0:
                 self.apply(commands.Raise())

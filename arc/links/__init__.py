@@ -60,8 +60,11 @@ class Link(Protocol):
     ) -> JsonObject:
         """The result of one request, or one of the errors named above."""
 
-    async def meet(self) -> Met:
-        """Open the session if there is none, and say hello; what the node answered."""
+    async def meet(self, *, anew: bool = False) -> Met:
+        """Open the session if there is none, and say hello; what the node answered.
+
+        `anew`: the node is no longer the one that was met, so hello is said again.
+        """
 
     async def listen(self, heard: EventHeard) -> None:
         """From now on, and again after every reconnect, tell the node's events to `heard`."""

@@ -17,6 +17,7 @@ from agent_node.lines import line_of
 from agent_node.opening import opened
 from agent_node.replies import Answers
 from agent_node.strict import LINE_MAX, JsonObject, decode_object
+from agent_node.text import safe_text
 from arc.errors import LinkError, NodeRefused, NodeUnreachable, OtherHub
 
 from . import EventHeard, HelloWords, Met
@@ -39,6 +40,8 @@ SETTINGS = """\
 name = "inbox"
 queue_max = 100000
 """
+OWNER = "hub"  # a file in the home: for which hub's instance the queue was opened last
+OWNER_MAX = 64
 BRINGS_WORK = frozenset({"add", "activate", "retry", "resolve", "release"})
 
 
@@ -46,7 +49,8 @@ class InboxLink:
     """A `Link` to a store of the same kind as every node's, held open under its own lock.
 
     One request at a time, each a whole transaction, and no waiting inside one. Nothing is ever
-    dispatched here, so a `hold` into it needs `even_if_stopped`.
+    dispatched here, so a `hold` into it needs `even_if_stopped`. A queue that another instance of
+    the hub left here is quarantined: that one may still give the same tasks away.
     """
 
     def __init__(self, home: Path, words: HelloWords, *, clock: Clock) -> None:
@@ -75,9 +79,11 @@ class InboxLink:
             asyncio.get_running_loop().call_soon(self._listener, self.name, "task_ready")
         return result
 
-    async def meet(self) -> Met:
+    async def meet(self, *, anew: bool = False) -> Met:
         """What our own queue answered to hello, once it is open."""
-        self._open()
+        answers = self._open()
+        if anew:
+            self.met = self._hello(answers, parse_greeting(answers.greeting()))
         assert self.met is not None, "an open inbox has been greeted"
         return self.met
 
@@ -120,7 +126,13 @@ class InboxLink:
         if lock is None:
             raise NodeUnreachable(self.name, f"{self._home.root}: another process holds its lock")
         self._woke_at = self._clock.boottime()
-        return self._held.enter_context(opened(self._home, lock, self._clock))
+        instance, owner = self._words.instance, _owner(self._home)
+        left = owner is not None and owner != instance
+        why = f"copied from the state folder of another hub, instance {owner}" if left else ""
+        held = self._held.enter_context(opened(self._home, lock, self._clock, distrust=why))
+        if owner != instance:
+            _write_durably(self._home.root / OWNER, instance)  # after the quarantine, never before
+        return held
 
     def _hello(self, answers: Answers, greeting: Greeting) -> Met:
         words = self._words.to(greeting.incarnation, fenced=False)
@@ -161,10 +173,24 @@ def make_home(home: Home) -> None:
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.config.exists():
         return
-    fresh = home.config.with_name(f".{home.config.name}.{os.urandom(8).hex()}")
+    _write_durably(home.config, SETTINGS)
+
+
+def _owner(home: Home) -> str | None:
+    """The instance that had the queue last; None: it is new."""
+    try:
+        with (home.root / OWNER).open("rb") as file:
+            return safe_text(file.read(OWNER_MAX).decode("utf-8", "replace").strip())
+    except FileNotFoundError:
+        return None
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """In one step: the whole file or none."""
+    fresh = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(SETTINGS)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(fresh, home.config)
+    os.rename(fresh, path)

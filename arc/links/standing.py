@@ -118,9 +118,12 @@ class StandingLink:
             await self._subscribe(session)
         return result
 
-    async def meet(self) -> Met:
+    async def meet(self, *, anew: bool = False) -> Met:
         """What the node answered to hello; opens a session now if there is none, pause or not."""
         session = self._open_session()
+        if session is not None and anew:
+            session.talk.close("it is another node than the one that was met")
+            session = self._open_session()
         if session is None:
             self._pausing.forgive()
             session = await self._opened(OPEN_S)

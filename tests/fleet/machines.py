@@ -262,12 +262,13 @@ class MemoryLink:
         if self._hub_life != self.weather.hub_life:
             raise HubDied
 
-    async def meet(self) -> Met:
+    async def meet(self, *, anew: bool = False) -> Met:
         self._check_hub(die=False)
         if self.machine.off:
             self._session = self.met = None
             raise NodeUnreachable(self.name, "no route to it; nothing changed there")
-        if self.met is None or self._session is None or self._life != self.machine.life:
+        strange = self._session is None or self._life != self.machine.life
+        if self.met is None or strange or anew:
             self.met = self._hello()
         return self.met
 

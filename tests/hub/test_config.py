@@ -408,3 +408,10 @@ def test_five_hundred_nodes_are_read_in_a_bearable_time() -> None:
     text = "domains: {d: {words: [w]}}\nnodes:\n" + "".join(
         f"- {{name: n{n}, host: h{n}, user: agent, owns: [d]}}\n" for n in range(500))
     assert len(read(text).nodes) == 500
+
+
+def test_a_pipe_in_the_files_place_is_an_error_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Seen to hang with the file opened as any other: a hub that ran answered nobody any more."""
+    os.mkfifo(tmp_path / "fleet.yaml")
+    with pytest.raises(BadSettings, match="no plain file"):
+        read_fleet(tmp_path / "fleet.yaml")

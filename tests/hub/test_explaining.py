@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 import pytest
 
 import arc.decisions
+from agent_node.task import State
 from arc.config_keys import keys_of
 from arc.errors import WrongUse
 from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain
@@ -108,6 +109,8 @@ def test_a_page_names_only_keys_that_exist() -> None:
 @pytest.mark.parametrize(("typed", "word"), [
     ("router.soft", "router.soft"), ("router/soft", "router.soft"), ("soft", "router.soft"),
     ("soft:", "router.soft"), ("arc-ssh-login", "ARC-SSH-LOGIN"), ("SSH-LOGIN", "ARC-SSH-LOGIN"),
+    ("stopped", "stopped"), ("ready", "READY"), ("arc-stopped", "ARC-STOPPED"),
+    ("may_be_given", "may_be_given"), ("fleet-health", "fleet-health"), ("unseen", "unseen"),
     ("exit-codes", "exit-codes"), ("disk_floor", "disk_floor"), (" policy ", "policy"),
 ])
 def test_a_word_is_found_however_it_is_typed(typed: str, word: str) -> None:
@@ -127,3 +130,10 @@ def test_a_hostile_word_is_answered_and_not_obeyed() -> None:
         explain("\x1b[31m" + "x" * 10_000)
     assert "\x1b" not in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_every_state_of_a_task_and_of_a_node_has_a_page() -> None:
+    """`arc status` and `arc nodes list` print these words."""
+    of_nodes = {"idle", "working", "stopped", "paused", "draining", "drained", "quarantined",
+                "suspended", "unseen"}  # fmt: skip
+    assert ({str(state) for state in State} | of_nodes) - set(all_pages()) == set()

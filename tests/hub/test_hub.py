@@ -51,7 +51,7 @@ class StillLink:
     ) -> JsonObject:
         raise AssertionError(f"{self.name} was asked {do}")
 
-    async def meet(self) -> Met:
+    async def meet(self, *, anew: bool = False) -> Met:
         old = "a later hub" if self.words.term <= 5 else ""
         return Met(self.name, "LIFE", 1, self.words.term, "active", "0.1.0", 1,
                    waits_for_hub=False, at="", clock_off_s=0.0, old_term=old)  # fmt: skip
@@ -203,6 +203,8 @@ async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(
         await upkeep.look()
     assert len(said) == 1
     assert "nonsense" in said[0]
+    assert "nonsense" in hub.complaint  # `arc status` shows it for as long as it is so
+    assert hub.complaint.startswith("line ")
     assert hub.settings.node("loom") is not None
 
     rewrite(fleet, FLEET.replace("loom", "iris"))
@@ -210,6 +212,9 @@ async def test_a_bad_fleet_yaml_changes_nothing_and_is_said_once(
     await upkeep.look()
     assert hub.links.keys() == {"iris", INBOX}
     assert said[-1] == "fleet.yaml changed: 1 nodes, arc0"
+    assert hub.complaint == ""
+    assert [one.event for one in hub.journal.runs.lines()] == [
+        "settings_refused", "settings_followed"]
     await hub.close()
 
 

@@ -301,3 +301,41 @@ def test_a_fence_stands_until_the_machine_is_met_as_another(
     journal.nodes.meet([met("LATER")])
     assert [one.node for one in journal.words.fences()] == ["iris"]
     assert journal.words.is_fenced("forge", "LIFE"), "that life of it stays over"
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_word_is_refused_where_its_file_was_taken_away(journal: Journal, how: str) -> None:
+    """Seen to fail with the place not looked at: a fence went into a file that had no name any
+    more, was told as remembered, and was gone with the hub.
+    """
+    journal.path.rename(journal.path.with_suffix(".gone"))
+    if how == "replaced":
+        journal.path.touch()
+    with pytest.raises(StateBroken, match="taken away"):
+        journal.words.fence("forge", "LIFE", by="human:lukas", reason="burnt")
+    assert not journal.words.is_fenced("forge", "LIFE")
+
+
+def test_a_fence_outlives_the_journal(tmp_path: Path, clock: FakeClock) -> None:
+    """Seen to fail with fences in the journal alone: the fenced machine was greeted as a friend."""
+    first = Journal(tmp_path / "journal.db", clock)
+    first.words.fence("forge", "LIFE", by="human:lukas", reason="burnt")
+    first.close()
+    for file in tmp_path.glob("journal.db*"):
+        file.unlink()
+
+    second = Journal(tmp_path / "journal.db", clock)
+    assert second.words.is_fenced("forge", "LIFE")
+    assert not second.words.is_fenced("forge", "LATER")
+    assert second.words.last_fenced("forge") == "LIFE"
+    assert os.stat(tmp_path / "fences.json").st_mode & 0o777 == 0o600
+    second.close()
+
+
+def test_fences_that_cannot_be_read_are_never_taken_for_none(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    (tmp_path / "fences.json").write_bytes(b'{"fences": [{"node": "forge"}]}')
+    with pytest.raises(StateBroken) as told:
+        Journal(tmp_path / "journal.db", clock)
+    assert "fences.json" in str(told.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,33 @@ def test_a_folder_from_another_machine_is_another_hub_and_says_so(tmp_path: Path
         assert (copy.term, copy.instance != first.instance) == (1, True)
     with take(tmp_path, machine="there") as again:
         assert (again.copied, again.instance) == (False, copy.instance)
+
+
+def test_a_folder_that_lies_beside_its_copy_is_another_hub(tmp_path: Path) -> None:
+    """Seen to fail with the place not looked at: two hubs of one machine spoke as one, nodes obeyed
+    both, and most tasks of the copied inbox ran twice.
+    """
+    with take(tmp_path / "first") as first:
+        pass
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    with take(tmp_path / "second") as copy:
+        assert (copy.copied, copy.instance != first.instance) == (True, True)
+    with take(tmp_path / "first") as again:
+        assert (again.copied, again.instance) == (False, first.instance)
+
+
+def test_a_folder_that_is_renamed_or_put_back_is_the_same_hub(tmp_path: Path) -> None:
+    with take(tmp_path / "first") as first:
+        pass
+    (tmp_path / "first").rename(tmp_path / "renamed")
+    with take(tmp_path / "renamed") as renamed:
+        assert (renamed.copied, renamed.instance) == (False, first.instance)
+    shutil.copytree(tmp_path / "renamed", tmp_path / "backup")
+    shutil.rmtree(tmp_path / "renamed")
+    (tmp_path / "other").mkdir()  # may get the inode that became free
+    shutil.copytree(tmp_path / "backup", tmp_path / "renamed")
+    with take(tmp_path / "renamed") as back:
+        assert (back.copied, back.instance) == (False, first.instance)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"hub": "arc", "term": -1}', "\x00"])

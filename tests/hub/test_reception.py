@@ -240,6 +240,28 @@ async def test_the_socket_is_for_its_owner_and_any_path_fits(tmp_path: Path) -> 
     assert not path.exists()
 
 
+async def test_a_socket_that_was_taken_away_comes_back_and_who_is_inside_stays(
+    tmp_path: Path
+) -> None:
+    """Seen to fail without `keep`: the hub ran on, and no command reached it until a restart."""
+    hub = a_hub(a_folder(tmp_path), SystemClock(), sensors=())
+    answers = Reception(hub)
+    await answers.open()
+    reader, writer = await connect(hub)
+    writer.write(b"{}\n")
+    await asyncio.wait_for(reader.readline(), 10)
+    (hub.settings.state / "hub.sock").unlink()
+    for _ in range(2):
+        await answers.keep()
+        assert (await ask(hub, "echo")).exit == 3
+    writer.write(b"{}\n")
+    assert json.loads(await asyncio.wait_for(reader.readline(), 10))["ok"] is False
+    await left(writer)
+    await answers.close()
+    await hub.close()
+    assert not (hub.settings.state / "hub.sock").exists()
+
+
 async def test_a_dead_hubs_socket_is_nobody_and_the_next_hub_takes_its_place(
     tmp_path: Path
 ) -> None:

@@ -138,7 +138,7 @@ async def test_a_report_under_another_incarnation_than_was_met_is_unreadable(
                    lambda do, result: {**result, "incarnation": "01J" + "7" * 23})  # fmt: skip
     view = await look({**nodes.links, "iris": iris})
     assert [(node.name, node.rule) for node in view.unseen] == [("iris", "unreadable")]
-    assert iris.closed == 1
+    assert (iris.anew, iris.closed) == (1, 0)
 
 
 async def test_a_clock_that_is_off_is_measured_and_believed_in_nothing(tmp_path: Path) -> None:

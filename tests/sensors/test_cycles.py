@@ -14,6 +14,7 @@ import pytest
 from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.hub import Hub
+from arc.operations.nodes_fence import nodes_fence
 from arc.sensor import SensorReport
 from tests.hub_builders import TimedLink
 from tests.sensors_stage import Scene, rows, within
@@ -237,6 +238,29 @@ def test_urgent_tasks_that_nobody_takes_hide_none_behind_them(scene: Scenes) -> 
     assert {move.idle for move in report.moves} == {"iris"}
 
 
+def test_a_hub_queue_in_quarantine_gives_nothing_and_says_so(scene: Scenes) -> None:
+    """Seen to fail without the look at its state: every cycle planned what was then refused."""
+    day = scene()
+    day.asks("inbox", "add", tasks=[{"subject": "a", "skills": ["clarity"]}])
+    day.asks("inbox", "quarantine", reason="another hub speaks for a copy")
+    report = day.run(ROUTER)
+    assert (report.decided, report.acted) == (0, 0)
+    assert "quarantined" in {one.rule for one in report.decisions}
+
+
+def test_a_machine_can_be_fenced_when_the_journal_was_lost(scene: Scenes) -> None:
+    """Who gave it something knows which life of it that was."""
+    night = a_night(scene)
+    assert night.run(REBALANCE).acted == 3
+    night.off("loom")
+    night.hub.journal._rows.write("DELETE FROM met")
+    told = night.tells(nodes_fence, node="loom", yes_it_is_off=True, reason="burnt")
+    tasks = told.data["tasks"]
+    assert isinstance(tasks, list)
+    assert (told.exit, told.data["refused"], len(tasks)) == (0, "", 3)
+    assert night.waiting("iris") == 12
+
+
 def test_a_refusal_is_remembered(scene: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that says no at the last step is not asked again at once."""
     night = a_night(scene)
@@ -325,7 +349,7 @@ def test_a_trouble_is_told_once_and_its_end_too(scene: Scenes) -> None:
 
     day.fleet.machines["iris"].host.dispatching = True
     day.fleet.machines["iris"].restart()
-    assert "over: iris dispatcher_runs" in day.run(HEALTH).summary
+    assert "over: iris: dispatcher_runs" in day.run(HEALTH).summary
     assert day.hub.journal.nodes.standing() == ()
     events = [(line.event, line.node) for line in day.hub.journal.runs.lines()]
     assert events == [("alert_began", "iris"), ("alert_ended", "iris")]

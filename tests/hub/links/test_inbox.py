@@ -6,6 +6,7 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,26 @@ async def test_a_refusal_of_the_hello_gives_the_lock_back(tmp_path: Path) -> Non
     await good.meet()
     await good.close()
     await link.close()
+
+
+async def test_a_copy_of_the_queue_gives_nothing_away(tmp_path: Path) -> None:
+    """Two hubs, the second from a copied state folder, would run each task once each.
+
+    Seen to fail with the owner not looked at.
+    """
+    mine = words()
+    link = InboxLink(tmp_path / "inbox", mine, clock=a_clock())
+    await link.ask("add", {"tasks": [{"uid": uid(1), "subject": "x"}]})
+    life = (await link.meet()).incarnation
+    await link.close()
+
+    other = replace(mine, instance="01J0000000000000000000000Z", term=2)
+    for _ in range(2):  # the second time it is the other's own, and still set apart
+        copy = InboxLink(tmp_path / "inbox", other, clock=a_clock())
+        said = await copy.ask("status")
+        assert (said["state"], said["incarnation"] != life) == ("quarantined", True)
+        assert mine.instance in str(said["reason"])
+        move: JsonObject = {"xfer": xfer(1), "uid": uid(1), "epoch": 1}
+        fields: JsonObject = {"to": "iris", "why": "routed", "lease_s": 60, "moves": [move]}
+        assert said_of(await copy.ask("escrow", fields))["outcome"] == "refused"
+        await copy.close()
