@@ -124,7 +124,7 @@ class ALink:
         self, name: str, saying: Saying, *, incarnation: str = "01J" + "0" * 23
     ) -> None:
         self.name, self._saying, self.incarnation = name, saying, incarnation
-        self.requests, self.closed = 0, 0
+        self.requests, self.closed, self.anew = 0, 0, 0
         self.asked: list[tuple[str, JsonObject]] = []
 
     @property

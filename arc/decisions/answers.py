@@ -63,6 +63,27 @@ class History:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Why a node starts nothing that waits there, whatever else happens, and what ends that."""
+
+    rule: str
+    says: str  # a sentence that ends with what to type
+    verdict: str  # CHANGE | ESCALATE, where nothing else moves the task
+
+
+@dataclass(frozen=True)
+class Reach:
+    """When the task's own node would start it. `ahead` None: it would not.
+
+    `reach_s` None: what runs and waits before it does not all say how long it takes.
+    """
+
+    place: int | None = None  # in its node's queue, from 1; None: not known
+    ahead: int | None = None  # tasks that wait before it, and those that hold every slot
+    reach_s: float | None = None
+
+
+@dataclass(frozen=True)
 class WhyTask:
     """Why a task is where it is. One of four answers, by which of the fields are set.
 
@@ -78,14 +99,15 @@ class WhyTask:
     receivers: int = 0
     steps: tuple[Step, ...] = ()
     ways: tuple[Way, ...] = ()
-    by_hand: tuple[str, ...] = ()  # commands that no rule forbids
+    by_hand: tuple[str, ...] = ()  # commands that no node would refuse
     moves: Steal | None = None
     kept: Objection | None = None  # what the plan itself says
     life: Life | None = None
     could_not_look: QueueUnseen | None = None
-    place: int | None = None  # in its node's queue, from 1; None: not known
-    reach_s: float | None = None  # until its own node would start it; None: it would not
+    reach: Reach = field(default_factory=Reach)
     history: History = field(default_factory=History)
+    own_node: Standing | None = None  # its own node starts nothing; None: it does
+    receivers_say: str = ""  # what keeps it from the others, where `result` is about its own node
 
 
 @dataclass(frozen=True)

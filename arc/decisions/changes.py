@@ -46,7 +46,8 @@ class Change:
 
     `kind` limit: `key` of fleet.yaml becomes `value`. role: the node has `value` under `key`
     (`also`) or no longer under `never`. state: something about the node that a person sets right.
-    task: a field of the task.
+    task: a field of the task. domain: the domain `key` has the skill `value` too. router: about the
+    router alone, which is no part of a `Situation` (see `RouteSituation`).
     """
 
     kind: str  # limit | role | state | task | wait
@@ -138,8 +139,21 @@ def _task(change: Change, situation: Situation) -> Situation:
     return replace(situation, queues=queues)
 
 
+def _domain(change: Change, situation: Situation) -> Situation:
+    skill = str(change.value)
+    return replace(situation, domains=tuple(
+        replace(one, skills=(*one.skills, skill)) if one.name == change.key else one
+        for one in situation.domains
+    ))  # fmt: skip
+
+
+def _router(change: Change, situation: Situation) -> Situation:
+    return situation
+
+
 APPLIED: dict[str, Callable[[Change, Situation], Situation]] = {
     "limit": _limit, "role": _role, "state": _state, "wait": _wait, "task": _task,
+    "domain": _domain, "router": _router,
 }  # fmt: skip
 
 
@@ -207,7 +221,8 @@ def of_pair(
         return _setting("anyone_from", task.priority, f"P{task.priority}")
     if rule == "needs_are_met":
         needs = " ".join(task.needs)
-        return Change("state", "capabilities", needs, f"{name} had {needs}", name)
+        return Change("state", "capabilities", needs, f"an agent on {name} had {needs}", name,
+                      command=f"on {name}: node.toml: [[agent]] skills: add {needs}")  # fmt: skip
     if rule == "not_refused_lately":
         return Change("wait", "refused", value=True, says=f"{name} may be asked again", node=name,
                       uid=task.uid)  # fmt: skip

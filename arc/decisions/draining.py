@@ -10,7 +10,7 @@ from .domains import Domain
 from .explain import Kept, KeptCount, NodeVerdict, Objection, Steal, StealPlan
 from .failing import NodeFactsSeen
 from .limits import HealthLimits, StealLimits
-from .receiving import Offer, Receiver, Work, nobody, offers, receivers, work_of
+from .receiving import Offer, Receiver, Work, named, nobody, offers, receivers, work_of
 from .routing import counts_of
 from .view import FleetView, NodeSeen, QueuedTask, Queues, QueueUnseen
 
@@ -141,7 +141,7 @@ def queue_was_read(name: str, queues: Queues) -> Objection | None:
     if queue is None:
         return Objection("queue_was_read", f"{name}: nobody looked into its queue")
     if isinstance(queue, QueueUnseen):
-        return Objection("queue_was_read", f"{name}: {queue.because}")
+        return Objection("queue_was_read", named(name, queue.because))
     return None
 
 

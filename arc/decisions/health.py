@@ -30,7 +30,7 @@ class Trouble:
 class Judgement:
     """How one node is: one word, everything that is wrong with it, and what it says of itself.
 
-    `state` is suspended, silent, stale, quarantined, stopped, failing or stalled; without such a
+    `state` is suspended, unseen, stale, quarantined, stopped, failing or stalled; without such a
     trouble idle, or what the node itself says: active, paused, draining, drained.
     """
 
@@ -46,7 +46,7 @@ class Judgement:
     @property
     def known(self) -> bool:
         """Whether the rules could look at all: of a silent node nothing is known to be well."""
-        return self.state not in {"silent", "stale", "suspended"}
+        return self.state not in {"unseen", "stale", "suspended"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _of_unseen(
     last = "never seen by this hub" if since is None else f"last seen {lasting(since)} ago"
     alarm = since is None or since >= limits.stale_after_s or node.rule in _NEVER_PASSES
     trouble = Trouble("node_answers", f"{node.because}; {last}", alarm=alarm)
-    return Judgement(node.name, "silent", (trouble,))
+    return Judgement(node.name, "unseen", (trouble,))
 
 
 def _of_seen(case: _Case) -> Judgement:

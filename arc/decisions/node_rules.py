@@ -79,19 +79,35 @@ def nothing_to_do(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
     report = node.report
     if report.idle:
         return None
-    busy = f"{report.running_count} running, {report.pending_count} waiting"
-    moving = report.running_count + report.pending_count == 0
-    return "a transfer is under way there" if moving else busy
+    if report.running_count + report.pending_count:
+        return f"{report.running_count} running, {report.pending_count} waiting"
+    return _never_idle(node) or "a transfer is under way there"
+
+
+def _never_idle(node: NodeSeen) -> str | None:
+    """Why the node calls itself idle at no time now, however little it has to do; None: it may."""
+    if node.report.dispatcher != "running":
+        return "the dispatcher is stopped"
+    return None if node.report.state == "active" else f"it is {node.report.state}"
 
 
 def idle_long_enough(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:
     """Between two tasks a node looks idle for a moment; two minutes is a real signal."""
     idle_s = idle_seconds(node)
     if idle_s is None:
-        return "it does not say since when"
+        return _not_idle(node)
     if idle_s >= limits.idle_min_s:
         return None
     return f"idle for {lasting(idle_s)}; we count it from {lasting(limits.idle_min_s)} on"
+
+
+def _not_idle(node: NodeSeen) -> str:
+    report = node.report
+    if report.idle:
+        return "it does not say since when"
+    work = f"{report.running_count} runs, {report.pending_count} wait"
+    some = report.running_count + report.pending_count
+    return f"it is not idle: {work if some else _never_idle(node) or 'a transfer is under way'}"
 
 
 def gives_work_away(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:

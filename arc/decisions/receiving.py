@@ -83,10 +83,15 @@ def receivers(
     """Every node of the view, those that could not be seen too: a reason has to be theirs."""
     seen = [_of_seen(node, facts.get(node.name), health, stale_after_s) for node in view.seen]
     unseen = [
-        Receiver(node.name, node, Objection("node_answers", f"{node.name}: {node.because}"))
+        Receiver(node.name, node, Objection("node_answers", named(node.name, node.because)))
         for node in view.unseen
     ]
     return tuple(sorted((*seen, *unseen), key=lambda receiver: receiver.name))
+
+
+def named(node: str, because: str) -> str:
+    """The reason with its node in front, once: what a link says has the name already."""
+    return f"{node}: {because.removeprefix(f'{node}: ')}"
 
 
 def _of_seen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .answers import Way
 from .changes import Change, Situation, apply, of_giver, of_pair, of_receiver, of_task, room_for
@@ -17,17 +17,21 @@ TRIED_MAX = 12  # receivers for which a way is looked for; each costs up to four
 SHOWN_MAX = 4  # ways that are told
 
 
-def ways_for(task: QueuedTask, giver: NodeSeen, situation: Situation) -> Iterator[Way]:
+def ways_for(task: QueuedTask, giver: NodeSeen, situation: Situation) -> tuple[Way, ...]:
     """Ways by which the planner itself says that the task would move, the shortest first."""
-    sets = _change_sets(task, giver, situation)
-    told: set[frozenset[Change]] = set()
-    for changes in sorted(sets, key=_hardness)[:TRIED_MAX]:
-        way = _tried(task, giver.name, changes, situation)
-        if way is not None and frozenset(way.changes) not in told:
-            told.add(frozenset(way.changes))
-            yield way
-        if len(told) == SHOWN_MAX:
-            return
+    sets = sorted(_change_sets(task, giver, situation), key=_hardness)[:TRIED_MAX]
+    tried = (_tried(task, giver.name, changes, situation) for changes in sets)
+    return shortest([way for way in tried if way is not None])[:SHOWN_MAX]
+
+
+def shortest(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """Without those that ask for all that another one asks for, and lead no further."""
+    sets = [(way.to, frozenset(way.changes)) for way in ways]
+    return tuple(
+        way for at, way in enumerate(ways)
+        if sets[at] not in sets[:at]
+        and not any(to == way.to and less < sets[at][1] for to, less in sets)
+    )  # fmt: skip
 
 
 def _hardness(changes: Sequence[Change]) -> tuple[bool, int]:

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .answers import CHANGE, ESCALATE, WAIT, Check, History, Step, Way, WhyTask
+from .answers import CHANGE, ESCALATE, WAIT, Check, History, Reach, Standing, Step, Way, WhyTask
 from .changes import Situation
-from .domains import powers_of
-from .explain import Steal
-from .node_rules import busy_rules, first_objection, fresh_report, work_succeeds
-from .objections import Objection
+from .explain import Kept, Steal, StealPlan
+from .node_rules import busy_rules, first_objection
 from .rules import SWIFT_TASK_RULES, TASK_RULES
 from .sifting import others_of, steps_of
-from .view import FleetView, NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
+from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
 from .ways import ways_for
 from .why_node import why_node
+from .why_standing import by_hand, never_starts, reach_of, standing_of
 from .why_states import LIVES
 
 __all__ = ("why_node", "why_task")
 
 
 def why_task(
-    task: QueuedTask, where: str, situation: Situation, *, history: History | None = None
+    task: QueuedTask,
+    where: str,
+    situation: Situation,
+    *,
+    history: History | None = None,
+    drains: StealPlan | None = None,
+    left_s: float | None = None,
 ) -> WhyTask:
     """Why this task is on this node and not on another, and what would change that.
 
     The situation's queue of that node should be whole (see `Situation`). Every node of the view
-    but the task's own is a receiver, so the steps account for each of them.
+    but the task's own is a receiver, so the steps account for each of them. `drains` is the plan
+    for draining nodes; `left_s` is how long what the node runs goes on, summed over its slots.
     """
     past = history or History()
     life = LIVES.get(task.state)
@@ -38,11 +44,15 @@ def why_task(
         return _unknown(task, _unseen(where, node), past)
     if isinstance(queue, QueueUnseen):
         return _unknown(task, queue, past)
-    return _waiting(task, node, _known_there(task, where, situation), past)
+    return _waiting(task, node, _known_there(task, where, situation), past,
+                    drains=drains or StealPlan(""), left_s=left_s)  # fmt: skip
 
 
 def _unknown(task: QueuedTask, unseen: QueueUnseen, past: History) -> WhyTask:
-    result = f"could not look: {unseen.node}: {unseen.because}"
+    said = unseen.because.removeprefix(f"{unseen.node}: ")
+    result = f"could not look: {unseen.node}: {said}"
+    if unseen.rule == "suspended":
+        result += f"; nothing is moved from there. arc nodes resume {unseen.node}"
     return WhyTask(task, unseen.node, ESCALATE, result, could_not_look=unseen, history=past)
 
 
@@ -68,42 +78,81 @@ def _known_there(task: QueuedTask, where: str, situation: Situation) -> Situatio
 
 
 def _waiting(
-    task: QueuedTask, node: NodeSeen, situation: Situation, past: History
+    task: QueuedTask,
+    node: NodeSeen,
+    situation: Situation,
+    past: History,
+    *,
+    drains: StealPlan,
+    left_s: float | None,
 ) -> WhyTask:
     plan = situation.plan()
-    steal = next((one for one in plan.steals if one.task.uid == task.uid), None)
-    kept = next((one.objection for one in plan.kept if one.task.uid == task.uid), None)
-    ways = () if steal else tuple(ways_for(task, node, situation))
+    steal = _found(task, plan.steals, drains.steals)
+    kept = _kept(task, drains.kept, plan.kept)
+    ways = () if steal else ways_for(task, node, situation)
     names = {change.node for way in ways for change in way.changes}
     steps = steps_of(task, situation, node.name, names)
-    place, reach_s = _reach(task, node, situation)
-    result, verdict = _result(steal, kept, ways, reach_s, steps)
-    by_hand = _by_hand(task, node, situation.view)
+    reach = reach_of(task, node, situation, left_s=left_s)
+    standing = standing_of(node, situation) or never_starts(task, node)
+    because = f"{kept.objection.rule}: {kept.objection.because}" if kept else _skipped(
+        plan, node, situation)  # fmt: skip
+    result = _result(steal, because, steps)
     return WhyTask(
-        task, node.name, verdict, result, _checks(task, node, situation),
-        len(others_of(situation.view, node.name)), steps, ways, by_hand,
-        steal, kept, place=place, reach_s=reach_s, history=past,
+        task, node.name, _verdict(steal, ways, reach, standing),
+        standing.says if standing and steal is None else result,
+        _checks(task, node, situation), len(others_of(situation.view, node.name)), steps, ways,
+        by_hand(task, node.name, situation), steal, kept.objection if kept else None,
+        reach=reach, history=past, own_node=standing,
+        receivers_say=result if standing and steal is None else "",
     )  # fmt: skip
 
 
-def _result(
-    steal: Steal | None,
-    kept: Objection | None,
-    ways: Sequence[Way],
-    reach_s: float | None,
-    steps: Sequence[Step],
-) -> tuple[str, str]:
-    """What comes of it in a sentence, and what a person has to do: wait, change, or worry."""
+def _found(task: QueuedTask, *plans: Sequence[Steal]) -> Steal | None:
+    return next((one for plan in plans for one in plan if one.task.uid == task.uid), None)
+
+
+def _kept(task: QueuedTask, *plans: Sequence[Kept]) -> Kept | None:
+    return next((one for plan in plans for one in plan if one.task.uid == task.uid), None)
+
+
+def _skipped(plan: StealPlan, node: NodeSeen, situation: Situation) -> str:
+    """Why no plan was made, or why this node's queue had no part in it."""
+    said = first_objection(busy_rules(situation.limits), node, situation.limits, situation.memory)
+    own = f"{said.rule}: {node.name}: {said.because}" if said else ""
+    if plan.skipped == "no idle":
+        return "the rebalance is skipped: no node is idle"
+    if plan.skipped:
+        nobody = "the rebalance is skipped: no node has enough waiting to be taken from"
+        return f"{nobody}; {own}" if own else nobody
+    return own or f"{node.name}: nobody looked into its queue"
+
+
+def _result(steal: Steal | None, because: str, steps: Sequence[Step]) -> str:
+    """What comes of it, in a sentence."""
     if steal is not None:
-        return f"the next cycle moves it to {steal.idle}", WAIT
+        verb = "drains" if steal.why == "drained" else "moves"
+        return f"the next cycle {verb} it to {_place(steal.idle)}"
     receivers = steps[0].alone if steps else 0
     left = steps[-1].left if steps else 0
-    because = f"{kept.rule}: {kept.because}" if kept else "no plan is made without an idle node"
-    result = f"{left} of {receivers} nodes could take it now; {because}"
+    return f"{left} of {receivers} nodes could take it now; {because}"
+
+
+def _place(node: str) -> str:
+    return "the hub's queue" if node == "inbox" else node
+
+
+def _verdict(
+    steal: Steal | None, ways: Sequence[Way], reach: Reach, standing: Standing | None
+) -> str:
+    """What a person has to do: wait, change something, or find out what is wrong."""
+    if steal is not None:
+        return WAIT
+    if standing is not None:
+        return CHANGE if ways else standing.verdict
     by_itself = any(all(change.kind == "wait" for change in way.changes) for way in ways)
-    if reach_s is not None or by_itself:
-        return result, WAIT
-    return result, CHANGE if ways else ESCALATE
+    if reach.ahead is not None or by_itself:
+        return WAIT
+    return CHANGE if ways else ESCALATE
 
 
 def _checks(task: QueuedTask, node: NodeSeen, situation: Situation) -> tuple[Check, ...]:
@@ -115,39 +164,3 @@ def _checks(task: QueuedTask, node: NodeSeen, situation: Situation) -> tuple[Che
         (rule.__name__, rule(node, limits, situation.memory)) for rule in busy_rules(limits)
     ]
     return tuple(Check(rule, said is None, said or "") for rule, said in of_task_itself + of_node)
-
-
-def _reach(
-    task: QueuedTask, node: NodeSeen, situation: Situation
-) -> tuple[int | None, float | None]:
-    """Where it stands in its own node's queue, and when that would start it, roughly."""
-    queue = situation.queues.get(node.name)
-    if not isinstance(queue, Queue) or len(queue.tasks) < queue.total:
-        place = None
-    else:
-        urgent = sorted(queue.tasks, key=lambda one: (one.priority, one.uid))
-        place = [one.uid for one in urgent].index(task.uid) + 1
-    report = node.report
-    works = report.dispatcher == "running" and report.state in {"active", "draining"}
-    stuck = first_objection((fresh_report, work_succeeds), node, situation.limits, situation.memory)
-    if not works or stuck is not None or _lacks_here(task, node):
-        return place, None
-    usual_s = situation.memory.typical_s.get("", situation.limits.default_task_s)
-    ahead = (place or report.pending_count) - 1 + report.running_count / 2
-    return place, max(ahead, 0.0) * usual_s / max(report.slots, 1)
-
-
-def _lacks_here(task: QueuedTask, node: NodeSeen) -> bool:
-    return bool(task.needs) and not any(
-        power.issuperset(task.needs) for power in powers_of(node)
-    )
-
-
-def _by_hand(task: QueuedTask, giver: NodeSeen, view: FleetView) -> tuple[str, ...]:
-    """Sending it by hand skips thresholds and caps; pinned work takes a `--yes` too."""
-    to = next((node.name for node in sorted(view.seen, key=lambda one: -one.report.free_slots)
-               if node.name != giver.name and node.report.state == "active"), None)  # fmt: skip
-    yes = " --yes" if task.pinned else ""
-    return (f"arc tasks move {task.uid} --to {to}{yes} --reason '…'",) if to else ()
-
-

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_HUB = "no hub runs: nothing moves until `arc up` runs"
+PAUSED = "the fleet is paused: nothing moves until `arc resume`"
+
 
 @dataclass(frozen=True)
 class Life:

@@ -46,7 +46,7 @@ async def plan(hub: Hub, args: JsonObject) -> Told:
         "kept": [*kept_of(steals.kept), *kept_of(drains.kept), *kept_of(routes.kept)],
         "counts": [*counts_of(steals.counts), *counts_of(drains.counts), *counts_of(routes.counts)],
         "nodes": verdicts(steals.nodes), "caps": words_of(steals.caps_hit),
-        "unseen": list(unseen),
+        "unseen": list(unseen), "hub_running": hub.schedule is not None,
     }  # fmt: skip
     silent = [one for one in unseen if one["rule"] != "suspended"]
     partial: tuple[JsonObject, ...] = tuple(

@@ -7,25 +7,33 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso, parse_iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.asking import queued
-from arc.decisions.answers import ESCALATE, History
+from agent_node.task import Task
+from arc.asking import queued, read_listed
+from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
 from arc.decisions.changes import Situation
+from arc.decisions.draining import drains as drained
+from arc.decisions.explain import Objection, Steal
 from arc.decisions.view import NodeSeen, QueuedTask
 from arc.decisions.why import why_node as judge_node
 from arc.decisions.why import why_task as judge_task
+from arc.decisions.why_routes import TURNS, RouteSituation, comes_by_itself, route_ways, who_has
+from arc.decisions.why_standing import by_hand
+from arc.decisions.why_states import NO_HUB, PAUSED
+from arc.errors import ArcError
 from arc.looking import INBOX, Look, look
-from arc.planning import routes_now
+from arc.planning import drains_now, routes_now
 
 from . import Told
 from .everybody import check_node
 from .finding import Found, find_task
 from .queues import whole_queues
-from .why_data import node_answer, task_answer
+from .why_data import node_answer, task_answer, ways_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
+RUNNING_MAX = 1000
 CYCLES = 100  # of which the journal is asked whether they could look
 
 
@@ -38,9 +46,8 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
         if found.node == INBOX and task.state == "READY":
             data = await _at_the_hub(hub, seen, task)
         else:
-            situation = await _situation(hub, seen, found)
-            history = _history(hub, task.uid, found.node)
-            data = task_answer(judge_task(task, found.node, situation, history=history))
+            data = await _on_a_node(hub, seen, found, task)
+    data |= _without_a_hub(hub, data)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
     return _told(data, seen, found)
 
@@ -59,6 +66,56 @@ def _told(data: JsonObject, seen: Look, found: Found) -> Told:
     return Told(data, exit=3 if blind else 0, partial=partial, warnings=left)
 
 
+async def _on_a_node(hub: Hub, seen: Look, found: Found, task: QueuedTask) -> JsonObject:
+    situation = await _situation(hub, seen, found)
+    drains = await drains_now(seen) if found.node in drained(seen.view, situation.limits) else None
+    left_s = await _left_s(seen, found)
+    history = _history(hub, task.uid, found.node)
+    return task_answer(judge_task(
+        task, found.node, situation, history=history, drains=drains, left_s=left_s
+    ))  # fmt: skip
+
+
+async def _left_s(seen: Look, found: Found) -> float | None:
+    """How long what the node runs goes on, summed; None: not every task there says how long."""
+    node = seen.view.node(found.node)
+    if found.task.state != "READY" or not isinstance(node, NodeSeen):
+        return None
+    if not node.report.running_count:
+        return 0.0
+    asked: JsonObject = {"states": ["CLAIMED", "RUNNING", "VALIDATING"], "limit": RUNNING_MAX}
+    try:
+        page = read_listed(node.name, await seen.links[node.name].ask("list", asked))
+    except ArcError:  # an estimate alone is missing then, and says so
+        return None
+    if page.next is not None or any(one.expected_s is None for one in page.tasks):
+        return None
+    now = node.report.written_at  # by the clock that stamped the tasks
+    return sum(max((one.expected_s or 0.0) - _ran_s(one, now), 0.0) for one in page.tasks)
+
+
+def _ran_s(task: Task, now: str) -> float:
+    began = task.started_at
+    return (parse_iso(now) - parse_iso(began)).total_seconds() if began else 0.0
+
+
+def _without_a_hub(hub: Hub, data: JsonObject) -> JsonObject:
+    """Whether a hub runs; where none does, or the fleet is paused, no other cycle comes."""
+    running: JsonObject = {"hub_running": hub.schedule is not None}
+    life, paused = data["life"], hub.journal.words.fleet_paused()
+    if isinstance(life, dict) and life.get("state") not in {"ESCROW", "HELD"}:
+        return running  # nothing that a hub does would change it
+    if hub.schedule is not None and paused is None:
+        return running
+    says = NO_HUB if hub.schedule is None else PAUSED
+    waits = data["verdict"] == WAIT and data["ahead"] is None
+    result = data["result"]
+    said = f"{result}; {says}" if data["could_not_look"] else f"{says}; {result}"
+    return running | {
+        "result": said, "verdict": CHANGE if waits else data["verdict"],
+    }  # fmt: skip
+
+
 async def _situation(hub: Hub, seen: Look, found: Found) -> Situation:
     """With the whole queues where the task waits; where it does not, nothing more is asked."""
     waits = found.task.state == "READY"
@@ -69,28 +126,36 @@ async def _situation(hub: Hub, seen: Look, found: Found) -> Situation:
 
 async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
     """A task of the hub's own queue is the router's: where it would send it, or why to nobody."""
-    plan = await routes_now(seen)
+    plan, settings = await routes_now(seen), hub.settings
+    situation = Situation(seen.view, {}, settings.domains, settings.steal, seen.memory)
+    routing = RouteSituation(situation, settings.route, seen.facts, settings.health)
     goes = next((one for one in plan.routes if one.task.uid == task.uid), None)
     kept = next((one.objection for one in plan.kept if one.task.uid == task.uid), None)
-    if goes is not None:
-        result, verdict = f"the next run of the router sends it to {goes.idle}: {goes.because}", ""
-    elif kept is not None:
-        result, verdict = f"the router keeps it: {kept.rule}: {kept.because}", "CHANGE"
-    else:
-        result, verdict = "the router did not come to it in this look: more urgent ones first", ""
-    to = next((node.name for node in seen.view.seen if node.report.state == "active"), None)
+    turn = kept is None or kept.rule in TURNS
+    ways = () if turn else route_ways(task, routing)
     return {
-        "verdict": verdict or "WAIT", "result": result, "checks": [], "receivers": None,
-        "steps": [], "ways": [], "life": None, "could_not_look": None, "place": None,
-        "reach_s": None, "history": None,
+        "verdict": WAIT if turn or comes_by_itself(ways) else CHANGE,
+        "result": _of_the_router(goes, kept, who_has(task, routing)),
+        "checks": [], "receivers": None, "steps": [], "ways": ways_of(ways), "life": None,
+        "could_not_look": None, "place": None, "ahead": None, "reach_s": None, "history": None,
+        "own_node": None, "receivers_say": "",
         "moves": None if goes is None else {"to": goes.idle, "because": goes.because},
         "kept": None if kept is None else {"rule": kept.rule, "because": kept.because},
-        "by_hand": [f"arc tasks move {task.uid} --to {to} --reason '…'"] if to else [],
-        "nodes": [{"node": one.name, "part": one.part, "pending": one.pending,
+        "by_hand": list[JsonValue](by_hand(task, INBOX, situation)),
+        "nodes": [{"name": one.name, "part": one.part, "pending": one.pending,
                    "rule": one.objection.rule if one.objection else "",
                    "because": one.objection.because if one.objection else ""}
                   for one in plan.nodes],
     }  # fmt: skip
+
+
+def _of_the_router(goes: Steal | None, kept: Objection | None, who: str) -> str:
+    if goes is not None:
+        return f"the next run of the router sends it to {goes.idle}: {goes.because}"
+    if kept is None:
+        return "the router did not come to it in this look: more urgent ones first"
+    says = [kept.because] if kept.rule != "needs_are_met" or not who else []
+    return f"the router keeps it: {kept.rule}: {'; '.join([*says, *([who] if who else [])])}"
 
 
 def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:
@@ -159,6 +224,7 @@ async def why_node(hub: Hub, args: JsonObject) -> Told:
     data = {**node_answer(judge_node(name, situation)), **_evidence(hub, seen, name)}
     entry = settings.node(name)
     assert entry is not None, "check_node found it"
+    data |= {"hub_running": hub.schedule is not None}
     data |= {"owns": list(entry.owns), "also": list(entry.also), "never": list(entry.never)}
     node = seen.view.node(name)
     blind = not isinstance(node, NodeSeen)

@@ -17,14 +17,17 @@ def task_answer(answer: WhyTask) -> JsonObject:
         "verdict": answer.verdict, "result": answer.result,
         "checks": _checks(answer.checks), "receivers": answer.receivers,
         "steps": [_step(one) for one in answer.steps],
-        "ways": [_way(one) for one in answer.ways],
+        "ways": ways_of(answer.ways),
         "by_hand": list(answer.by_hand),
         "moves": None if moves is None else {"to": moves.idle, "because": moves.because},
         "kept": None if kept is None else {"rule": kept.rule, "because": kept.because},
         "life": None if life is None else {"state": life.state, "says": life.says},
         "could_not_look": None if answer.could_not_look is None else _unseen(answer.could_not_look),
-        "place": answer.place,
-        "reach_s": None if answer.reach_s is None else round(answer.reach_s, 1),
+        "place": answer.reach.place, "ahead": answer.reach.ahead,
+        "reach_s": None if answer.reach.reach_s is None else round(answer.reach.reach_s, 1),
+        "own_node": None if answer.own_node is None else {
+            "rule": answer.own_node.rule, "says": answer.own_node.says},
+        "receivers_say": answer.receivers_say,
         "history": {"cycles": past.cycles, "since": past.since,
                     "could_not_look": past.could_not_look},
     }  # fmt: skip
@@ -56,6 +59,11 @@ def _step(one: Step) -> JsonObject:
         "dropped": [{"node": out.node, "because": out.because, "changeable": out.changeable}
                     for out in one.dropped],
     }  # fmt: skip
+
+
+def ways_of(ways: Iterable[Way]) -> list[JsonValue]:
+    """Each way with all its changes."""
+    return [_way(one) for one in ways]
 
 
 def _way(one: Way) -> JsonObject:

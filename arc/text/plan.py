@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_node.strict import JsonObject
 from agent_node.text import counted
+from arc.decisions.why_states import NO_HUB
 
 from .columns import by_count, number, objects, of_node, rows, said, shorts, subject
 from .look import Look
@@ -20,7 +21,7 @@ def render_plan(data: JsonObject, look: Look) -> str:
     head = (f"plan ({said(data.get('policy'))}): {counted(len(steals), 'steal')}, "
             f"{counted(len(drains), 'drained task')}, {counted(len(routes), 'route')} planned, "
             f"{counted(stays, 'task')} kept, {counted(len(unseen), 'node')} not seen")  # fmt: skip
-    lines = [head]
+    lines = [head, *([f"  {NO_HUB}"] if data.get("hub_running") is False else [])]
     if data.get("paused"):
         lines.append(f"  nothing of it is done: the fleet is {said(data.get('paused'))}")
     if data.get("skipped"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_node.strict import JsonObject
 from agent_node.text import counted
+from arc.decisions.why_states import NO_HUB
 
 from .columns import (
     age,
@@ -26,8 +27,8 @@ CHANGEABLE = "<-"  # marks what one of the "would move" lines answers
 def render_why_task(data: JsonObject, look: Look) -> str:
     """The task, the verdict, its own rules, the nodes sifted, and what would move it."""
     parts = [
-        _task(data), _verdict(data), _life(data), _blind(data), _checks(data), _steps(data),
-        _ways(data), _otherwise(data), _past(data), _evidence(data),
+        _task(data), _verdict(data), _own_node(data), _life(data), _blind(data), _checks(data),
+        _steps(data), _ways(data), _otherwise(data), _past(data), _evidence(data),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -59,6 +60,14 @@ def _verdict(data: JsonObject) -> str:
     cycles = int(number(history.get("cycles")))
     since = f" in {counted(cycles, 'cycle')} since {said(history.get('since'))}" if cycles else ""
     return f"NOT MOVED{since}; {verdict}: {result}"
+
+
+def _own_node(data: JsonObject) -> str:
+    """What its own node does not do, where the verdict is not about it; else what others do."""
+    says = said(inside(data, "own_node").get("says"), "")
+    if says and data.get("moves"):
+        return f"  {says}"
+    return f"  {said(data.get('receivers_say'))}" if data.get("receivers_say") else ""
 
 
 def _life(data: JsonObject) -> str:
@@ -144,10 +153,15 @@ def _ways(data: JsonObject) -> str:
 
 
 def _otherwise(data: JsonObject) -> str:
-    if data.get("reach_s") is None:
+    ahead, node = data.get("ahead"), said(data.get("node"))
+    if ahead is None:
         return ""
-    soon = lasting(data.get("reach_s"))
-    return f"else {said(data.get('node'))} starts it itself in about {soon}"
+    if data.get("reach_s") == 0:
+        return f"else {node} starts it itself at once"
+    if data.get("reach_s") is not None:
+        return f"else {node} starts it itself in about {lasting(data.get('reach_s'))}"
+    tasks = counted(int(number(ahead)), "task")
+    return f"else {node} starts it itself, with about {tasks} ahead of it"
 
 
 def _past(data: JsonObject) -> str:
@@ -180,7 +194,8 @@ def render_why_node(data: JsonObject, look: Look) -> str:
     node = said(data.get("node"))
     role = ", ".join(f"{name} {said(data.get(name))}" for name in ("owns", "also", "never")
                      if data.get(name)) or "owns nothing"  # fmt: skip
-    parts = [f"{node} is {_PARTS.get(said(data.get('part')), '')}; {role}"]
+    parts = [NO_HUB] if data.get("hub_running") is False else []
+    parts += [f"{node} is {_PARTS.get(said(data.get('part')), '')}; {role}"]
     for name, head in (("receives", "to be given work"), ("gives", "to have work taken from it")):
         if objects(data, name):
             parts += [head, *_told(objects(data, name))]

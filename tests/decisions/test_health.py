@@ -65,7 +65,7 @@ def test_a_silent_node_alarms_once_it_has_been_silent_for_long(
 ) -> None:
     found = judged(an_unseen_node("iris"), NodeFactsSeen(unseen_s=unseen_s))
 
-    assert found.state == "silent"
+    assert found.state == "unseen"
     assert [(t.rule, t.alarm) for t in found.troubles] == [("node_answers", alarm)]
     assert found.troubles[0].because == f"no answer within 10 s; {said}"
     assert (found.idle, found.pending) == (None, None)

@@ -230,6 +230,14 @@ def test_a_node_that_was_not_seen_is_no_empty_node() -> None:
     assert plan.nodes[0].pending is None
 
 
+def test_a_reason_that_a_link_gave_names_its_node_once() -> None:
+    """Errors of links begin with their node; plans put the name in front of what has none."""
+    unseen = an_unseen_node("iris", because="iris: nobody listens at iris.lan:22")
+    plan = routes_of(a_view(unseen), a_queued(1))
+
+    assert plan.kept[0].objection.because == "iris: nobody listens at iris.lan:22"
+
+
 def test_one_suspended_node_stops_only_itself() -> None:
     """In the original one suspended machine switched every fleet sensor off."""
     view = a_view(an_unseen_node("iris", rule="suspended"), a_node("loom"))

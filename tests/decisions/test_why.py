@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_node.task import State
-from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History, WhyTask
+from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History, Reach, WhyTask
 from arc.decisions.changes import Situation, apply
 from arc.decisions.domains import Role
+from arc.decisions.explain import Steal, StealPlan
 from arc.decisions.limits import StealLimits
 from arc.decisions.view import NodeSeen, NodeUnseen, QueuedTask, QueueUnseen
 from arc.decisions.why import why_node, why_task
@@ -24,6 +25,7 @@ from ..fleet_builders import (
     a_queue,
     a_queued,
     a_view,
+    an_agent_report,
     an_idle_node,
     an_unseen_node,
     queues,
@@ -113,7 +115,7 @@ def test_where_no_way_leads_on_and_its_node_does_not_run_it_somebody_has_to_look
                           queues(a_queue("iris", *some_queued(8), lost)), DOMAINS)  # fmt: skip
     why = why_task(lost, "iris", situation)
 
-    assert (why.verdict, why.ways, why.reach_s) == (ESCALATE, (), None)
+    assert (why.verdict, why.ways, why.reach.ahead) == (ESCALATE, (), None)
     assert why.kept is not None
     assert "no domain has any of its skills (unheard-of)" in why.kept.because
 
@@ -147,6 +149,16 @@ def test_a_node_that_does_not_answer_is_the_fourth_answer_too() -> None:
     assert why.could_not_look.code == "ARC-SSH-UNREACHABLE"
 
 
+def test_a_task_on_a_suspended_node_says_how_it_is_asked_again() -> None:
+    word = an_unseen_node("iris", rule="suspended", because="suspended by ada: heat", code="")
+
+    why = why_task(SUMMARY, "iris", Situation(a_view(word, an_idle_node("loom")), {}))
+
+    assert why.verdict == ESCALATE
+    assert why.result == ("could not look: iris: suspended by ada: heat; nothing is moved from "
+                          "there. arc nodes resume iris")  # fmt: skip
+
+
 @pytest.mark.parametrize("state", [state for state in State if state != State.READY])
 def test_every_state_but_ready_has_its_own_answer(state: State) -> None:
     task = a_queued(50, state=state.value)
@@ -175,6 +187,156 @@ def test_why_a_node_that_was_not_seen_gets_nothing_is_that_it_was_not_seen() -> 
     assert why.receives[0].said == "no answer within 10 s"
 
 
+def test_a_way_that_asks_for_more_than_another_to_the_same_node_is_not_told() -> None:
+    """Guard: with `shortest` taken out, the idle node's state is told beside the limit alone."""
+    urgent = a_queued(50, priority=4, skills=("arc-research",))
+    why = why_task(urgent, "iris", the_scene(
+        an_idle_node("loom"), a_node("spark", state="paused", role=Role(also=("research",))),
+        a_node("forge", running_count=1, role=Role(also=("research",))), task=urgent,
+    ))  # fmt: skip
+
+    assert [(way.to, [change.key for change in way.changes]) for way in why.ways] == [
+        ("loom", ["steal_from"]), ("forge", ["steal_from", "idle"])]  # fmt: skip
+
+
+def on_forge(task: QueuedTask, *others: NodeSeen, **fields: Any) -> WhyTask:
+    """One task waits on forge, which is as the fields say; the others stand beside it."""
+    view = a_view(a_busy_node("forge", 1, **{"running_count": 0, **fields}), *others)
+    return why_task(task, "forge", Situation(view, queues(a_queue("forge", task)), DOMAINS))
+
+
+@pytest.mark.parametrize(("fields", "says", "verdict"), [
+    ({"dispatcher": "stopped"},
+     "forge's daemon does not run; nothing starts there. On forge: agent-node run", ESCALATE),
+    ({"state": "paused", "reason": "disk swap"},
+     "forge is paused: disk swap; nothing starts there. arc nodes resume forge", CHANGE),
+    ({"state": "draining"},
+     "forge is draining; nothing starts there. arc nodes resume forge", CHANGE),
+    ({"state": "quarantined", "reason": "restored"},
+     "forge is quarantined: restored; nothing starts there. On forge: agent-node release",
+     ESCALATE),
+    ({"age_s": 1200.0},
+     ("forge: its report is 20m old; we use one for 10m; whether anything starts there is not "
+      "known. arc doctor --node forge"), ESCALATE),
+    ({"agents": ()},
+     "no agent on forge takes work; nothing starts there. arc nodes show forge", CHANGE),
+])  # fmt: skip
+def test_a_node_that_starts_nothing_is_the_first_answer(
+    fields: dict[str, Any], says: str, verdict: str
+) -> None:
+    why = on_forge(a_queued(1, skills=("deploy",)), **fields)
+
+    assert (why.result, why.verdict, why.reach.ahead) == (says, verdict, None)
+    assert why.own_node is not None
+    assert why.receivers_say.startswith("0 of 0 nodes could take it now; ")
+
+
+def test_a_task_that_its_own_node_never_starts_says_what_it_lacks() -> None:
+    why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)))
+
+    assert (why.verdict, why.reach.ahead) == (CHANGE, None)
+    assert why.result == ("forge: nothing there has gpu; it is never started there. On forge: "
+                          "node.toml: [[agent]] skills: add gpu")  # fmt: skip
+
+
+def test_a_task_that_a_drain_moves_is_said_to_be_drained() -> None:
+    task = a_queued(1, skills=("deploy",))
+    view = a_view(a_busy_node("forge", 1, state="draining"), an_idle_node("loom"))
+    drained = StealPlan("arc0", (Steal("", task, "forge", "loom", "loom may", why="drained"),))
+
+    why = why_task(task, "forge", Situation(view, queues(a_queue("forge", task)), DOMAINS),
+                   drains=drained)  # fmt: skip
+
+    assert (why.verdict, why.result) == (WAIT, "the next cycle drains it to loom")
+    assert why.own_node is not None
+
+
+def test_a_run_that_is_skipped_says_which_half_was_missing() -> None:
+    quiet = on_forge(a_queued(1), an_idle_node("loom"))
+    crowded = why_task(SUMMARY, "iris", the_scene(a_node("loom", running_count=1)))
+
+    assert quiet.result == (
+        "1 of 1 nodes could take it now; the rebalance is skipped: no node has enough waiting to "
+        "be taken from; busy_node_is_busy: forge: 1 waiting; we steal above 5"
+    )
+    assert crowded.result == (
+        "0 of 1 nodes could take it now; the rebalance is skipped: no node is idle"
+    )
+
+
+def test_a_node_that_is_not_busy_beside_one_that_is_says_so_of_itself() -> None:
+    few = a_queued(60)
+    view = a_view(a_busy_node("iris", 9), a_busy_node("forge", 1), an_idle_node("loom"))
+    why = why_task(few, "forge", Situation(
+        view, queues(a_queue("iris", *some_queued(9)), a_queue("forge", few)), DOMAINS))
+
+    assert why.result.endswith("; busy_node_is_busy: forge: 1 waiting; we steal above 5")
+
+
+@pytest.mark.parametrize("fields", [
+    {"dispatcher": "stopped"}, {"state": "paused"}, {"state": "quarantined"}, {"agents": ()},
+    {"role": Role(never=("research",))}, {"age_s": 1200.0},
+])  # fmt: skip
+def test_no_move_by_hand_is_proposed_that_would_be_refused_or_never_run(
+    fields: dict[str, Any]
+) -> None:
+    """Guard: chosen by free slots alone, spark is proposed here."""
+    spark = a_node("spark", slots=9, **{"role": Role(), **fields})
+
+    assert why_task(SUMMARY, "iris", the_scene(spark)).by_hand == ()
+
+
+def test_by_hand_the_node_that_came_furthest_is_proposed_and_needs_count() -> None:
+    gpu = a_queued(50, skills=("arc-research",), needs=("gpu",), pinned=True)
+    able = (an_agent_report("loom", skills=("gpu",)),)
+    scene = the_scene(
+        a_node("forge", slots=9), a_node("spark", slots=5, capabilities=("gpu",), running_count=1),
+        an_idle_node("loom", agents=able), task=gpu,
+    )  # fmt: skip
+
+    assert why_task(gpu, "iris", scene).by_hand == (
+        f"arc tasks move {gpu.uid} --to loom --yes --reason '…'",)  # fmt: skip
+
+
+def test_nothing_is_sent_by_hand_from_a_quarantined_node() -> None:
+    assert on_forge(a_queued(1), an_idle_node("loom"), state="quarantined").by_hand == ()
+
+
+def reach(*before: float | None, left_s: float | None = None, **fields: Any) -> Reach:
+    """Of a P9 task behind P1 tasks of so many seconds, on iris."""
+    ahead = [a_queued(n, priority=1, expected_s=s) for n, s in enumerate(before, 1)]
+    task = a_queued(90, priority=9)
+    view = a_view(a_busy_node("iris", len(ahead) + 1, **fields))
+    situation = Situation(view, queues(a_queue("iris", task, *ahead)), DOMAINS)
+    return why_task(task, "iris", situation, left_s=left_s).reach
+
+
+def test_its_own_node_starts_it_when_what_is_before_it_is_done() -> None:
+    assert reach(60.0, 120.0, left_s=30.0) == Reach(3, 3, 210.0)
+    assert reach(60.0, 120.0, left_s=30.0, slots=2, running_count=2) == Reach(3, 4, 105.0)
+    assert reach(left_s=None, running_count=0) == Reach(1, 0, 0.0)
+
+
+def test_without_durations_only_the_tasks_before_it_are_counted() -> None:
+    """Guard: with ten minutes for a task that does not say, a time stands here."""
+    assert reach(60.0, None, left_s=30.0) == Reach(3, 3, None)
+    assert reach(60.0, 120.0, left_s=None) == Reach(3, 3, None)
+
+
+@pytest.mark.parametrize(("node", "says"), [
+    (a_node("loom", running_count=1, pending_count=3), "it is not idle: 1 runs, 3 wait"),
+    (a_node("loom", dispatcher="stopped"), "it is not idle: the dispatcher is stopped"),
+    (a_node("loom", state="draining"), "it is not idle: it is draining"),
+    (a_node("loom", idle=False), "it is not idle: a transfer is under way"),
+])  # fmt: skip
+def test_a_node_that_is_not_idle_says_what_it_is_instead(node: NodeSeen, says: str) -> None:
+    said = {check.rule: check.said for check in why_node("loom", the_scene(node)).receives}
+
+    assert said["idle_long_enough"] == says
+    if node.report.dispatcher == "stopped":
+        assert said["nothing_to_do"] == "the dispatcher is stopped"
+
+
 @settings(max_examples=60, deadline=None)
 @given(fleets(), st.data())
 def test_every_way_that_is_told_moves_the_task(
@@ -191,6 +353,9 @@ def test_every_way_that_is_told_moves_the_task(
     why = why_task(task, name, seen)
 
     for way in why.ways:
+        shorter = [one for one in why.ways
+                   if one.to == way.to and set(one.changes) < set(way.changes)]  # fmt: skip
+        assert not shorter, "a way asks for all that a shorter one asks for, and more"
         steals = apply(way.changes, seen).plan().steals
         assert [steal.idle for steal in steals if steal.task.uid == task.uid] == [way.to]
     if why.steps:

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
+from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 
 
 @pytest.fixture
 def busy(desk: Desk) -> Desk:
-    """iris has seven waiting that only research does; loom and spark are idle."""
+    """iris has seven waiting that only research does; loom and spark are idle; a hub runs."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, priority=6, skills=["arc-research"])
     desk.minutes_pass(5)
     return desk
@@ -75,6 +78,7 @@ def test_a_task_with_the_hub_is_answered_by_the_router(desk: Desk) -> None:
 
 
 def test_a_task_that_nobody_may_do_stays_with_the_hub_and_says_by_which_rule(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("inbox", 1, skills=["deploy"])
     text, data = desk.both("why", uid(1))
     assert data["moves"] is None
@@ -181,3 +185,79 @@ def test_a_node_that_does_not_answer_is_partial_and_says_what_to_do(desk: Desk) 
 @pytest.mark.parametrize("words", [(), ("X", "--node", "iris")])
 def test_why_takes_one_task_or_one_node(desk: Desk, words: tuple[str, ...]) -> None:
     assert desk.both("why", *words)[0].code == 2
+
+
+def test_what_the_router_keeps_is_told_with_the_change_that_would_send_it(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
+    desk.waits("inbox", 1, skills=["xyz"])
+    desk.waits("inbox", 2, skills=["arc-research"], needs=["gpu"])
+    unknown, needy = desk.arc("why", uid(1)), desk.arc("why", uid(2))
+    assert "  to iris if xyz were a skill of research\n" in unknown.out
+    assert "fleet.yaml: add xyz to domains.research.skills" in unknown.out
+    assert "no node has gpu; give it to an agent's skills on iris or loom or spark" in needy.out
+    assert "on iris: node.toml: [[agent]] skills: add gpu" in needy.out
+
+
+@pytest.mark.parametrize("words", [("why", "1"), ("why", "--node", "iris"), ("plan",)])
+def test_without_a_hub_every_answer_says_that_nothing_moves(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    words = tuple(uid(1) if word == "1" else word for word in words)
+    text, data = desk.both(*words)
+    assert "no hub runs: nothing moves until `arc up` runs" in text.out
+    assert data["hub_running"] is False
+    desk.hub.schedule = Schedule(desk.hub)
+    text, data = desk.both(*words)
+    assert "no hub runs" not in text.out
+    assert data["hub_running"] is True
+
+
+def test_without_a_hub_the_verdict_is_to_start_one(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    text, data = desk.both("why", uid(1))
+    assert data["verdict"] == "CHANGE"
+    assert text.lines[2].startswith("CHANGE: no hub runs: nothing moves until `arc up` runs; ")
+
+
+def test_a_task_added_to_the_hub_is_said_to_wait_for_one(desk: Desk) -> None:
+    waits = "no hub runs: nothing moves until `arc up` runs"
+    assert waits in desk.arc("tasks", "add", "one").out
+    assert waits not in desk.arc("tasks", "add", "two", "--to", "iris").out
+    desk.hub.schedule = Schedule(desk.hub)
+    assert waits not in desk.arc("tasks", "add", "three").out
+
+
+def test_a_paused_fleet_is_said_before_what_it_would_do(busy: Desk) -> None:
+    busy.arc("pause", "--reason", "upgrade")
+    assert "the fleet is paused: nothing moves until `arc resume`" in busy.arc("why", uid(1)).out
+
+
+def test_a_task_on_a_node_without_a_daemon_says_so_first(busy: Desk) -> None:
+    busy.nodes.machines["iris"].dispatches(running=False)
+    text, data = busy.both("why", uid(1))
+    assert data["own_node"]["rule"] == "dispatcher_runs"
+    said = "iris's daemon does not run; nothing starts there. On iris: agent-node run"
+    assert said in "\n".join(text.lines[2:4])
+    assert "starts it itself" not in text.out
+
+
+def test_what_a_drain_moves_is_told_by_the_plan_that_moves_it(busy: Desk) -> None:
+    busy.nodes.machines["iris"].store.apply(c.SetNode("draining", "disk swap"))
+    text, data = busy.both("why", uid(1))
+    assert data["moves"]["to"] == "loom"
+    assert text.lines[2] == "WAIT: the next cycle drains it to loom"
+    assert text.lines[3].startswith("  iris is dra")
+
+
+def test_when_its_own_node_starts_it_is_reckoned_from_what_the_tasks_say(desk: Desk) -> None:
+    for number in range(1, 9):  # in each of its slots
+        desk.runs("loom", number, expected_s=600)
+    desk.minutes_pass(5)
+    desk.waits("loom", 11, expected_s=1200)
+    desk.waits("loom", 12, 13)
+    known, unknown = desk.both("why", uid(12)), desk.both("why", uid(13))
+    assert (known[1]["ahead"], known[1]["reach_s"]) == (9, (8 * 300 + 1200) / 8)
+    assert "else loom starts it itself in about 7m" in known[0].out
+    assert (unknown[1]["ahead"], unknown[1]["reach_s"]) == (10, None)
+    assert "else loom starts it itself, with about 10 tasks ahead of it" in unknown[0].out

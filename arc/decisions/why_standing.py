@@ -1,0 +1,129 @@
+"""Says whether a node starts what waits there at all, when, and who else would take it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .answers import CHANGE, ESCALATE, Reach, Standing
+from .changes import Situation
+from .domains import lacks, powers_of
+from .node_rules import believable_times, first_objection, fresh_report, work_succeeds
+from .receiving import has_an_agent
+from .sifting import all_said
+from .view import NodeSeen, Queue, QueuedTask
+
+# What a person's word does not pass over: the node would refuse the task, or never start it.
+_HARD = frozenset({
+    "node_answers", "believable_times", "fresh_report", "takes_new_work", "dispatcher_runs",
+    "work_succeeds", "never_this_domain", "needs_are_met",
+})  # fmt: skip
+_SET_DOWN = ("paused", "draining", "drained")
+
+
+def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
+    """Why this node starts nothing of what waits there; None: it does."""
+    name, report = node.name, node.report
+    doubt = first_objection(
+        (believable_times, fresh_report), node, situation.limits, situation.memory
+    )
+    if doubt is not None:
+        return Standing(doubt.rule, f"{name}: {doubt.because}; whether anything starts there is "
+                        f"not known. arc doctor --node {name}", ESCALATE)  # fmt: skip
+    if report.dispatcher != "running":
+        return Standing("dispatcher_runs", f"{name}'s daemon does not run; nothing starts there. "
+                        f"On {name}: agent-node run", ESCALATE)  # fmt: skip
+    because = f": {report.reason}" if report.reason else ""
+    if report.state in _SET_DOWN:
+        return Standing("takes_new_work", f"{name} is {report.state}{because}; nothing starts "
+                        f"there. arc nodes resume {name}", CHANGE)  # fmt: skip
+    if report.state != "active":
+        return Standing("takes_new_work", f"{name} is {report.state}{because}; nothing starts "
+                        f"there. On {name}: agent-node release", ESCALATE)  # fmt: skip
+    if has_an_agent(node) is not None:
+        return Standing("has_an_agent", f"no agent on {name} takes work; nothing starts there. "
+                        f"arc nodes show {name}", CHANGE)  # fmt: skip
+    return None
+
+
+def never_starts(task: QueuedTask, node: NodeSeen) -> Standing | None:
+    """Why this node starts other work and never this; None: it starts this too."""
+    missing = lacks(task.needs, powers_of(node))
+    if missing is None:
+        return None
+    needs, name = " ".join(task.needs), node.name
+    return Standing("needs_are_met", f"{name}: {missing}; it is never started there. On {name}: "
+                    f"node.toml: [[agent]] skills: add {needs}", CHANGE)  # fmt: skip
+
+
+def reach_of(
+    task: QueuedTask, node: NodeSeen, situation: Situation, *, left_s: float | None = None
+) -> Reach:
+    """Where it stands in its own node's queue, and when that would start it.
+
+    `left_s` is how long what runs there goes on, summed over its slots; None: not known.
+    """
+    before = _before(task, situation.queues.get(node.name))
+    place = None if before is None else len(before) + 1
+    stands = standing_of(node, situation) or never_starts(task, node)
+    if stands is not None or _fails(node, situation):
+        return Reach(place)
+    report = node.report
+    running = report.running_count if not report.free_slots else 0
+    waiting = max(report.pending_count - 1, 0) if before is None else len(before)
+    if before is None:
+        return Reach(place, waiting + running)
+    known_s = situation.memory.running_left_s.get(node.name, left_s) if running else 0.0
+    queue_s = _summed(before, situation) if waiting >= report.free_slots else 0.0
+    if known_s is None or queue_s is None:
+        return Reach(place, waiting + running)
+    return Reach(place, waiting + running, (known_s + queue_s) / max(report.slots, 1))
+
+
+def _before(task: QueuedTask, queue: object) -> list[QueuedTask] | None:
+    """What its node starts first; None: the queue was not seen whole."""
+    if not isinstance(queue, Queue) or len(queue.tasks) < queue.total:
+        return None
+    urgent = sorted(queue.tasks, key=lambda one: (one.priority, one.uid))
+    return urgent[: [one.uid for one in urgent].index(task.uid)]
+
+
+def _summed(tasks: Iterable[QueuedTask], situation: Situation) -> float | None:
+    """How long all of these take; None: one of them does not say, and nobody else knows."""
+    usual = situation.memory.typical_s
+    each = [
+        usual.get(one.domain or "") if one.expected_s is None else one.expected_s for one in tasks
+    ]
+    known = [seconds for seconds in each if seconds is not None]
+    return sum(known) if len(known) == len(each) else None
+
+
+def _fails(node: NodeSeen, situation: Situation) -> bool:
+    return work_succeeds(node, situation.limits, situation.memory) is not None
+
+
+def by_hand(task: QueuedTask, where: str, situation: Situation) -> tuple[str, ...]:
+    """How a person may send it elsewhere, past thresholds and caps; empty: nobody would take it.
+
+    Of those that take and run it, whoever comes furthest through the conditions on a receiver.
+    Pinned work takes a `--yes` too; a quarantined node gives nothing away.
+    """
+    giver = situation.view.node(where)
+    if isinstance(giver, NodeSeen) and giver.report.state == "quarantined":
+        return ()
+    fit = [
+        (_furthest(said), node)
+        for node in situation.view.seen
+        if node.name != where and has_an_agent(node) is None
+        for said in [all_said(task, node, situation)]
+        if not any(why for rule, why in said.items() if rule in _HARD)
+    ]
+    if not fit:
+        return ()
+    _, best = min(fit, key=lambda one: (-one[0], -one[1].report.free_slots, one[1].name))
+    yes = " --yes" if task.pinned else ""
+    return (f"arc tasks move {task.uid} --to {best.name}{yes} --reason '…'",)
+
+
+def _furthest(said: dict[str, str | None]) -> int:
+    """At which condition the node drops out."""
+    return next((at for at, why in enumerate(said.values()) if why is not None), len(said))
