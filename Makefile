@@ -35,7 +35,7 @@ zipapp: $(READY) ## dist/agent-node.pyz: the node as one file
 	  print(build_zipapp(Path('dist/agent-node.pyz')), 'dist/agent-node.pyz')"
 	@ln -sf agent-node.pyz dist/agent-node
 
-docs: $(READY)   ## rewrites the generated parts of docs/map.md and docs/errors.md
+docs: $(READY)   ## rewrites the generated parts of docs/
 	$(PY) -m tools.document
 
 clean:           ## removes .venv and everything built

@@ -97,6 +97,6 @@ def _told(cell: str, n: int, of: int) -> str:
 def _kind(file: str, word: str) -> str:
     if file == "keys":
         return "key"
-    if file == "errors":
+    if file in {"errors", "words"}:
         return "error" if word.startswith("ARC-") else "topic"
     return "rule"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -59,7 +60,7 @@ class Around:
         """Who gives this order: the running task's agent, else the person at the keyboard."""
         if self.environ.get("AGENT_TASK_UID") and self.environ.get("AGENT_NAME"):
             return f"agent:{self.environ['AGENT_NAME']}"
-        name = self.environ.get("USER") or self.environ.get("LOGNAME") or str(os.getuid())
+        name = self.environ.get("USER") or self.environ.get("LOGNAME") or _login()
         return f"human:{name.encode('utf-8', 'replace').decode('utf-8')[:100]}"
 
     @property
@@ -103,6 +104,14 @@ class Around:
     def warn(self, text: str) -> None:
         """One line of warning, made safe."""
         self.talk(f"warning: {safe_text(text)}\n")
+
+
+def _login() -> str:
+    """The name of this process's user; its number where nobody gave it a name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 _CURRENT: ContextVar[Around] = ContextVar("around")

@@ -10,6 +10,7 @@ from agent_node.task import FIELDS, SETTABLE, task_from
 from arc.errors import WrongUse
 
 from .around import here
+from .options import one_word_of
 
 BODY_MAX = 256 * 1024
 FILE_MAX = 256 * 1024 * 1024
@@ -42,8 +43,10 @@ def fields_of(given: list[str]) -> JsonObject:
     for one in given:
         name, equals, text = one.partition("=")
         if not equals or name not in SETTABLE:
+            meant = one_word_of(name, SETTABLE) if equals else ""
+            what = f"{name} is no field that may be set{meant}" if equals else "write FIELD=VALUE"
             known = ", ".join(sorted(SETTABLE))
-            raise WrongUse(f"set: {one!r}: write FIELD=VALUE; fields that may be set: {known}")
+            raise WrongUse(f"set: {one!r}: {what}", hint=f"fields that may be set: {known}")
         fields[name] = _value(name, text)
     return fields
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from .around import here
 from .options import DryRun, Reason, moment, only_said
 
 FOLLOW_S = 1.0
+NODE_PROGRAM = "/path/to/agent-node"
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +48,9 @@ def init(
 def _authorized(public: str) -> str:
     from arc.keys import authorized_line
 
-    return authorized_line(public) if public else ""
+    # The path on this machine is the likeliest one there too; a login shell's PATH is no promise.
+    program = shutil.which("agent-node", path=here().environ.get("PATH", "")) or NODE_PROGRAM
+    return authorized_line(public, command=f"{program} serve --stdio") if public else ""
 
 
 def up(
@@ -82,28 +86,32 @@ def log(
     since: Annotated[str, typer.Option("--since", help="A time, or 1h.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on.")] = False,
     limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 200,
+    sensor: Annotated[str, typer.Option("--sensor", help="Of this sensor alone.")] = "",
+    event: Annotated[str, typer.Option("--event", help="Only such lines: node_paused.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also runs that did nothing.")] = False,
 ) -> int:
     """What happened, oldest first: the newest lines, or all since a moment."""
     from arc.text.sensors import render_log
 
     around = here()
     start = moment(since, "--since", past=True) if since else ""
-    args = only_said({"since": start, "limit": limit})
+    wanted = only_said({"sensor": sensor, "event": event, "all": everything, "limit": limit})
+    args: JsonObject = {**wanted, **only_said({"since": start})}
     if not follow:
         return tell("log", "log", args, render_log)
-    for told in _following(args, limit):
+    for told in _following(args, wanted):
         for one in objects(told.data, "lines"):  # streams: one object a line
             say("log", Told({"lines": [one]}), render_log, around)
     return 0
 
 
-def _following(args: JsonObject, limit: int) -> Iterator[Told]:
+def _following(args: JsonObject, wanted: JsonObject) -> Iterator[Told]:
     """What is there, then what comes, until somebody interrupts."""
     around = here()
     while True:
         told = around.ask(around, "log", args, timeout_s=ANSWER_S)
         yield told
-        args = {**inside(told.data, "next"), "limit": limit}
+        args = {**inside(told.data, "next"), **wanted}
         time.sleep(FOLLOW_S)
 
 

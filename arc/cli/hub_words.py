@@ -12,10 +12,12 @@ from agent_node.clock import Clock, iso
 from agent_node.envelope import Answer, Exit, success
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
+from arc.errors import OtherHub
 
 from .around import Around, OutputFailed, ReaderLeft
 
 if TYPE_CHECKING:
+    from arc.hub import Hub
     from arc.schedule import RunTold
     from arc.settings import FleetSettings
 
@@ -52,10 +54,9 @@ def run_the_hub(around: Around, *, once: bool, take_over: bool) -> int:
 
 
 async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over: bool) -> int:
-    from arc.hub import build_hub
     from arc.running import run_hub
 
-    hub = build_hub(settings, take_over=take_over)
+    hub = await _built(settings, take_over=take_over)
     stop = asyncio.Event()
     voice = Voice(around, hub.clock, stop)
     count = counted(len(settings.nodes), "node")
@@ -65,6 +66,21 @@ async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over
     if voice.unheard is not None:
         raise voice.unheard
     return max((_BAD.get(told.report.outcome, Exit.DONE) for told in runs), default=Exit.DONE)
+
+
+async def _built(settings: FleetSettings, *, take_over: bool) -> Hub:
+    """The hub. A command that takes its place for a moment is waited for; another hub is not."""
+    from arc.door import AGAIN_S, STARTING_S
+    from arc.hub import build_hub
+
+    for _ in range(int(STARTING_S / AGAIN_S)):
+        try:
+            return build_hub(settings, take_over=take_over)
+        except OtherHub:
+            if (settings.state / "hub.sock").exists():
+                raise
+            await asyncio.sleep(AGAIN_S)
+    return build_hub(settings, take_over=take_over)
 
 
 @dataclass

@@ -158,7 +158,7 @@ def fence_node(
 def node_logs(
     name: Node,
     task: Annotated[str, typer.Argument(metavar="TASK")],
-    attempt: Annotated[int, typer.Option("--attempt", help="Not the last one.")] = 0,
+    attempt: Annotated[int | None, typer.Option("--attempt", help="Not the last one.")] = None,
     stderr: Annotated[bool, typer.Option("--stderr", help="What went to stderr.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
 ) -> int:

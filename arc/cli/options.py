@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -41,7 +43,7 @@ def moment(text: str, name: str, *, past: bool = False) -> str:
     try:
         return iso(parse_iso(text))
     except (ValueError, OverflowError) as error:
-        raise WrongUse(f"{name}: {error}; write 2026-03-10T03:00Z, or 30m for so much "
+        raise WrongUse(f"{name}: {text!r} is no time; write 2026-03-10T03:00Z, or 30m for so much "
                        f"{'ago' if past else 'from now'}") from error  # fmt: skip
 
 
@@ -50,9 +52,17 @@ def words(given: list[str] | None) -> list[JsonValue]:
     return [word.strip() for one in given or [] for word in one.split(",") if word.strip()]
 
 
+def one_word_of(given: str, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a sentence; nothing where nothing is alike."""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(given.lower()[:80], list(names), n=1, cutoff=0.5)
+    return f"; did you mean {names[close[0]]}?" if close else ""
+
+
 def only_said(fields: JsonObject) -> JsonObject:
-    """The fields that were said at all."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [], False)}
+    """The fields that were said at all; a 0 was said."""
+    return {name: value for name, value in fields.items()
+            if value is not None and value is not False and value not in ("", [])}
 
 
 def sure(question: str, *, yes: bool) -> bool:

@@ -13,11 +13,13 @@ from typing import cast, get_args, get_origin
 
 from typer import BadParameter
 from typer._click import Command, Context
+from typer._click.core import ParameterSource
 from typer._coercion import RuntimeParam
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.core import _TyperParameter as Parameter
 
 PLAIN = (str, int, bool)
+MAY_BE_EMPTY = {"reason", "body"}
 
 
 class PlainParam(RuntimeParam):
@@ -27,7 +29,18 @@ class PlainParam(RuntimeParam):
         if _is_list(self.annotation):
             kind = get_args(self.annotation)[0]
             return [_read(one, kind, param, ctx) for one in cast("Iterable[object]", value)]
+        if value == "" and _has_to_say_something(param, ctx):
+            raise BadParameter("says nothing; leave it out, or give a value", ctx=ctx, param=param)
         return _read(value, cast("type", self.annotation), param, ctx)
+
+
+def _has_to_say_something(param: Parameter, ctx: Context) -> bool:
+    """An option that was typed as "" (from a variable of a script that is not set) would count as
+    left out, and the command would do another thing than was meant.
+    """
+    typed = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    return typed and isinstance(param, TyperOption) and param.default == "" and (
+        param.name not in MAY_BE_EMPTY)
 
 
 def _is_list(kind: object) -> bool:

@@ -19,6 +19,9 @@ from arc.errors import ArcError, WrongUse
 from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
 
+LISTED = ("tasks", "nodes", "sensors", "skills", "doubts")  # groups that are their list
+HELP = ("-h", "--help")
+
 
 class WallClock:
     """The machine's wall clock; commands only stamp their answers with it."""
@@ -78,6 +81,7 @@ def _reported(words: list[str], around: Around) -> int:
     """Run, and say how it went on the stream and in the form that was asked for."""
     try:
         words, around = _without_settings(words, around)
+        words = _with_list(words)
         with surrounded_by(around):
             return _invoked(words)
     except (ReaderLeft, KeyboardInterrupt):
@@ -105,6 +109,12 @@ def _without_settings(words: list[str], around: Around) -> tuple[list[str], Arou
         else:
             kept.append(word)
     return [*kept, *words[end:]], around
+
+
+def _with_list(words: list[str]) -> list[str]:
+    """`arc tasks --node iris` is the list too, as `arc tasks` is."""
+    bare = len(words) > 1 and words[0] in LISTED and words[1].startswith("-")
+    return [words[0], "list", *words[1:]] if bare and words[1] not in HELP else words
 
 
 def _named(word: str | None) -> Path:

@@ -10,12 +10,24 @@ from typing import Annotated
 import typer
 
 from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import State
 from arc.errors import NeedsWord, WrongUse
 
 from .answering import tell
 from .around import here
 from .drafting import body_of, fields_of, tasks_in
-from .options import DryRun, Reason, Tasks, Yes, moment, only_said, seconds, sure, words
+from .options import (
+    DryRun,
+    Reason,
+    Tasks,
+    Yes,
+    moment,
+    one_word_of,
+    only_said,
+    seconds,
+    sure,
+    words,
+)
 
 States = Annotated[
     list[str] | None, typer.Option("--state", "--status", help="READY, RUNNING, …; repeatable.")
@@ -37,11 +49,24 @@ def tasks_alone(context: typer.Context) -> int | None:
     return list_tasks() if context.invoked_subcommand is None else None
 
 
+def states_of(given: list[str] | None) -> list[JsonValue]:
+    """States however they were typed; a wrong one is answered with one that is alike."""
+    wanted = [str(one).upper() for one in words(given)]
+    known = [str(one) for one in State]
+    for one in wanted:
+        if one not in known:
+            raise WrongUse(f"--state: there is no state {one!r}{one_word_of(one, known)}",
+                           hint=f"there are: {', '.join(known)}")  # fmt: skip
+    return [*wanted]
+
+
 @tasks.command("list")
 def list_tasks(
     state: States = None,
     node: Annotated[str, typer.Option("--node", help="Of this node alone.")] = "",
-    priority: Annotated[int, typer.Option("--priority", "-p", help="Of this priority.")] = 0,
+    priority: Annotated[
+        int | None, typer.Option("--priority", "-p", help="Of this priority.")
+    ] = None,
     skill: Annotated[str, typer.Option("--skill", "--skills", help="With this skill.")] = "",
     domain: Annotated[str, typer.Option("--domain", help="Of this domain.")] = "",
     source: Annotated[str, typer.Option("--source", help="From this source.")] = "",
@@ -51,8 +76,8 @@ def list_tasks(
     """Tasks that are not over, with the reason why each is where it is."""
     from arc.text.tasks import render_list
 
-    args = only_said({"states": words(state), "node": node, "priority": priority, "skill": skill,
-                      "domain": domain, "source": source, "parent": parent.upper(),
+    args = only_said({"states": states_of(state), "node": node, "priority": priority,
+                      "skill": skill, "domain": domain, "source": source, "parent": parent.upper(),
                       "limit": limit})  # fmt: skip
     return tell("tasks.list", "tasks.list", args, render_list)
 
@@ -64,7 +89,7 @@ def count_tasks(
     """How many tasks there are in these states, as a bare number."""
     from arc.text.tasks import render_count
 
-    return tell("tasks.count", "tasks.count", only_said({"states": words(state)}), render_count)
+    return tell("tasks.count", "tasks.count", only_said({"states": states_of(state)}), render_count)
 
 
 @tasks.command("show")
@@ -79,8 +104,12 @@ def show_task(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
 def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task may say
     subject: Annotated[str, typer.Argument(metavar="[SUBJECT]")] = "",
     subject_named: Annotated[str, typer.Option("--subject", help="The same, named.")] = "",
-    priority: Annotated[int, typer.Option("--priority", "-p", help="1 urgent … 10.")] = 0,
-    priority_100: Annotated[int, typer.Option("--priority-100", help="0 urgent … 100.")] = -1,
+    priority: Annotated[
+        int | None, typer.Option("--priority", "-p", help="1 urgent … 10.")
+    ] = None,
+    priority_100: Annotated[
+        int | None, typer.Option("--priority-100", help="0 urgent … 100.")
+    ] = None,
     skill: Annotated[list[str] | None, typer.Option("--skill", "--skills", help="A tag.")] = None,
     need: Annotated[list[str] | None, typer.Option("--need", help="What it must have.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="A word of your own.")] = None,
@@ -97,7 +126,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     deadline: Annotated[str, typer.Option("--deadline", help="A time, or 2h.")] = "",
     expected: Annotated[str, typer.Option("--expected", help="How long it takes: 5m.")] = "",
     max_time: Annotated[str, typer.Option("--max", help="When it is stopped: 1h.")] = "",
-    max_attempts: Annotated[int, typer.Option("--max-attempts", help="How often.")] = 0,
+    max_attempts: Annotated[int | None, typer.Option("--max-attempts", help="How often.")] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Never moved by itself.")] = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -108,7 +137,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
         "subject": subject or subject_named, "priority": priority, "skills": words(skill),
         "needs": words(need), "tags": words(tag), "domain": domain, "key": key, "ref": ref,
         "body": body_of(body, body_file), "parent": parent.upper(), "pinned": pinned,
-        "max_attempts": max_attempts,
+        "max_attempts": max_attempts, "priority_100": priority_100,
         "depends_on": [{"uid": str(uid).upper()} for uid in words(after)],
         "not_before": moment(not_before, "--not-before") if not_before else "",
         "deadline": moment(deadline, "--deadline") if deadline else "",
@@ -116,8 +145,6 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
         "max_s": seconds(max_time, "--max") if max_time else None,
         "source": source or here().by, "origin": source or here().by,
     })  # fmt: skip
-    if priority_100 >= 0:
-        task["priority_100"] = priority_100
     if not task.get("subject"):
         raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
     return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)

@@ -11,6 +11,7 @@ from arc.demo.sshd import HOST, DemoSshd
 from arc.keys import make_key_pair
 from arc.links.hostkeys import HostKeys
 from arc.settings import FleetSettings
+from arc.setup import SCHEMA, render_schema
 
 LOCAL = "arc"  # the hub's own machine works too
 REMOTE = ("spark", "iris", "loom", "forge")
@@ -54,6 +55,7 @@ async def open_fleet(
     """
     state = folder / ".arc"
     state.mkdir(mode=0o700)
+    (state / SCHEMA).write_text(render_schema(), encoding="utf-8")
     public = make_key_pair(state, comment="arc demo")
     pins = HostKeys(state / "known_hosts")
     lines = []

@@ -73,7 +73,10 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
 
 def _folder(hub: Hub, *, fix: bool) -> list[Check]:
     state = hub.settings.state
-    checks = [Check("lease", "ok", f"term {hub.lease.term}, held by process {os.getpid()}")]
+    holder = f"held by the hub, process {os.getpid()}"
+    if hub.schedule is None:
+        holder = "no hub runs; held for this command"
+    checks = [Check("lease", "ok", f"term {hub.lease.term}, {holder}")]
     wrong = []
     for path, _, files in os.walk(state):
         for place in (path, *(os.path.join(path, name) for name in files)):

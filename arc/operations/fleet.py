@@ -25,7 +25,7 @@ async def fleet_pause(hub: Hub, args: JsonObject) -> Told:
     reason, by = asked.text_or("reason", "", 1000), asked.text_or("by", "human:unknown")
     if not asked.flag("dry_run"):
         hub.journal.words.pause_fleet(reason=reason, by=by)
-        hub.journal.runs.log("fleet_paused", fields={"by": by})
+        hub.journal.runs.log("fleet_paused", fields={"by": by, "reason": reason})
     return await _tell_all(hub, "pause", reason, by, dry_run=asked.flag("dry_run"))
 
 
@@ -35,7 +35,7 @@ async def fleet_resume(hub: Hub, args: JsonObject) -> Told:
     reason, by = asked.text_or("reason", "", 1000), asked.text_or("by", "human:unknown")
     if not asked.flag("dry_run"):
         hub.journal.words.resume_fleet()
-        hub.journal.runs.log("fleet_resumed", fields={"by": by})
+        hub.journal.runs.log("fleet_resumed", fields={"by": by, "reason": reason})
     return await _tell_all(hub, "resume", reason, by, dry_run=asked.flag("dry_run"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_node.clock import parse_iso
+from agent_node.clock import iso, parse_iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from arc.errors import NeedsWord, WrongUse
@@ -36,7 +36,7 @@ async def nodes_resume(hub: Hub, args: JsonObject) -> Told:
         return await _tell(hub, "resume", args)
     if not asked.flag("dry_run"):
         hub.journal.words.unsuspend(name)
-        hub.journal.runs.log("node_unsuspended", node=name, fields={"by": _by(asked)})
+        hub.journal.runs.log("node_unsuspended", node=name, fields=_said(asked))
         await hub.follow_words()
     return Told({"node": name, "state": "asked again", "was": "suspended",
                  "dry_run": asked.flag("dry_run")})  # fmt: skip
@@ -81,9 +81,11 @@ async def nodes_suspend(hub: Hub, args: JsonObject) -> Told:
     if not asked.flag("dry_run"):
         hub.journal.words.suspend(name, reason=asked.text_or("reason", "", 1000), by=_by(asked),
                                   until=until)  # fmt: skip
-        hub.journal.runs.log("node_suspended", node=name, fields={"by": _by(asked)})
+        hub.journal.runs.log("node_suspended", node=name, fields={
+            **_said(asked), **({"until": iso(until)} if until else {})})
         await hub.follow_words()
     return Told({"node": name, "state": "suspended", "reason": asked.text_or("reason", "", 1000),
+                 "until": iso(until) if until else None,
                  "dry_run": asked.flag("dry_run")})  # fmt: skip
 
 
@@ -105,11 +107,16 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
             fields["deadline_s"] = deadline
     said = Fields(await link.ask(do, fields))
     if not asked.flag("dry_run"):
-        hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields={"by": _by(asked)})
+        hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields=_said(asked))
     return Told({
         "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
         "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run"),
     })  # fmt: skip
+
+
+def _said(asked: Fields) -> JsonObject:
+    """Who said it and why, as the log keeps it."""
+    return {"by": _by(asked), "reason": asked.text_or("reason", "", 1000)}
 
 
 def _by(asked: Fields) -> str:

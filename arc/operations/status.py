@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from agent_node import __version__
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
+from agent_node.text import counted
+from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.looking import INBOX, Look, look
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 MOVES_SHOWN = 5
 NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
+NO_DAEMON = "no daemon has run here yet"
+_LIVE = {"dispatcher_runs", "node_answers"}
+_SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
 HEALTH = "fleet-health"
 # Rules under which a node is unseen because somebody has to decide something.
 _FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
@@ -39,7 +45,7 @@ async def status(hub: Hub, args: JsonObject) -> Told:
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
                 "term": hub.lease.term, "paused": word},
-        "needs_you": needs_you(seen),
+        "needs_you": [*_settings(hub), *needs_you(seen)],
         "nodes": nodes,
         "inbox": _inbox(seen.inbox),
         "stranded": stranded_of(hub),
@@ -60,14 +66,8 @@ def needs_you(seen: Look) -> list[JsonValue]:
     for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
         said += [{"node": one.name, "text": text, "try": _try(one.name, text)}
                  for text in one.report.needs_you
-                 if one.name != INBOX or NO_AGENT not in text]  # fmt: skip
-    gone = {node.name for node in seen.view.unseen
-            if node.rule in _FOR_A_PERSON or node.rule == "suspended"}  # fmt: skip
-    for alert in seen.hub.journal.nodes.standing():
-        if alert.node in gone:  # said above, or by whoever suspended it
-            continue
-        said.append({"node": alert.node, "text": alert.because,
-                     "try": f"arc why --node {alert.node}"})  # fmt: skip
+                 if one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text)]  # fmt: skip
+    said += _troubles(seen)
     for doubt in seen.settled:
         if doubt.outcome == "needs_person":
             said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
@@ -75,8 +75,53 @@ def needs_you(seen: Look) -> list[JsonValue]:
     return said
 
 
+def _settings(hub: Hub) -> list[JsonValue]:
+    if not hub.complaint:
+        return []
+    return [{"node": hub.settings.file.name, "try": "arc config check",
+             "text": f"the hub runs on with what it knew, for: {hub.complaint}"}]  # fmt: skip
+
+
+def _troubles(seen: Look) -> list[JsonValue]:
+    """Which nodes do not answer, or have no daemon, as it is now; the rest as the last run for
+    health told it. Nothing is said twice, and nothing that is over.
+    """
+    hub = seen.hub
+    unseen = {node.name: node for node in seen.view.unseen}
+    told = {node.name: node.report.needs_you for node in seen.view.seen}
+    judged = judge_health(seen.view, seen.facts, hub.settings.health, version=__version__)
+    found = [(node.node, one.rule, one.because) for node in judged for one in node.troubles
+             if one.alarm and one.rule in _LIVE]  # fmt: skip
+    found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
+              if alert.rule not in _LIVE]  # fmt: skip
+    said: list[JsonValue] = []
+    for node, rule, because in found:
+        if rule in _SAID_BY_THE_NODE and node in told:
+            continue
+        if node in unseen and unseen[node].rule in {*_FOR_A_PERSON, "suspended"}:
+            continue  # said above, or by whoever suspended it
+        text, command = because, f"arc why --node {node}"
+        if rule == "dispatcher_runs":
+            if any(NO_DAEMON in one for one in told[node]):
+                continue
+            text, command = _stopped(seen, node), f"on {node}: agent-node run"
+        elif node in unseen:
+            command = f"arc doctor --node {node}"
+        said.append({"node": node, "text": text, "try": command})
+    return said
+
+
+def _stopped(seen: Look, name: str) -> str:
+    node = seen.view.node(name)
+    waits = node.report.pending_count if isinstance(node, NodeSeen) else 0
+    return f"its daemon does not run; {counted(waits, 'task')} waiting there" if waits else (
+        "its daemon does not run, so nothing starts there")
+
+
 def _try(node: str, text: str) -> str:
     """What to type first about a sentence in which a node asks for a person."""
+    if NO_DAEMON in text:
+        return f"on {node}: agent-node run"
     for word, command in _BY_WORD.items():
         if word in text:
             return command
@@ -103,7 +148,7 @@ def _seen(hub: Hub, node: NodeSeen) -> JsonObject:
         "oldest_ready_s": report.oldest_ready_s, "counts": dict(report.counts),
         "doubts": len(report.doubts), "age_s": round(node.age_s, 1),
         "owns": list(node.role.owns), "also": list(node.role.also),
-        "reason": report.reason, "version": report.version, "dispatcher": report.dispatcher,
+        "reason": reason_of(node), "version": report.version, "dispatcher": report.dispatcher,
         "clock_off_s": node.clock_off_s, "disk_free_bytes": report.disk_free_bytes,
     }  # fmt: skip
 
@@ -116,6 +161,13 @@ def state_of(node: NodeSeen) -> str:
     if report.dispatcher != "running":
         return "stopped"
     return "idle" if report.idle else "working"
+
+
+def reason_of(node: NodeSeen) -> str:
+    """Why it is as it is: what a person said, and whether its daemon runs at all."""
+    stopped = node.report.dispatcher != "running"
+    daemon = f"its daemon does not run: on {node.name}: agent-node run" if stopped else ""
+    return "; ".join(filter(None, (node.report.reason, daemon)))
 
 
 def _unseen(node: NodeUnseen) -> JsonObject:

@@ -20,6 +20,7 @@ from arc.links import Link
 from . import Told
 from .everybody import Answers, ask_all, check_node, link_of, not_asked
 from .finding import find_task
+from .staying import Reasons
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -28,7 +29,6 @@ OPEN = [str(state) for state in State
         if state not in {State.COMPLETED, State.CANCELLED, State.MOVED}]  # fmt: skip
 PAGE = 1000
 LIST_MAX = 10_000
-REASONS = 1
 
 
 async def tasks_list(hub: Hub, args: JsonObject) -> Told:
@@ -39,13 +39,15 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     if node is not None and node != "inbox":
         check_node(hub, node)
     limit = asked.limit(200, LIST_MAX)
+    asked.maybe_whole("priority", 1, 10)  # also where no task is there to compare
     found = await asyncio.gather(*(
         _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1)
         for name in sorted([node] if node else hub.links)
     ))  # fmt: skip
     tasks = [(at, task) for at, some in found if not isinstance(some, ArcError) for task in some]
     failed = {at: some for at, some in found if isinstance(some, ArcError)}
-    listed: list[JsonValue] = [_row(hub, at, task) for at, task in tasks[:limit]]
+    reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
+    listed: list[JsonValue] = [_row(reasons, at, task) for at, task in tasks[:limit]]
     data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)]}
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
 
@@ -88,15 +90,15 @@ def _fits(asked: Fields, task: Task) -> bool:
     )
 
 
-def _row(hub: Hub, node: str, task: Task) -> JsonObject:
-    """One line of the list; the reason is the one that the last cycle wrote down."""
-    said = hub.journal.runs.decisions_about(task.uid, REASONS) if task.state == "READY" else ()
+def _row(reasons: Reasons, node: str, task: Task) -> JsonObject:
+    """One line of the list, with why a task that waits is still there."""
+    rule, because = reasons.about(node, task) if task.state == State.READY else ("", "")
     return {
         "uid": task.uid, "subject": task.subject, "priority": task.priority, "node": node,
         "state": str(task.state), "skills": list[JsonValue](task.skills), "domain": task.domain,
         "source": task.source, "hops": task.hops, "failures": task.failures,
         "ready_at": task.ready_at, "pinned": task.pinned,
-        "rule": said[0][1].rule if said else "", "because": said[0][1].because if said else "",
+        "rule": rule, "because": because,
     }  # fmt: skip
 
 

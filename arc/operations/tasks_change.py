@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import difflib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import task_from
+from agent_node.task import FIELDS, State, task_from
+from agent_node.text import counted
 from arc.asking import read_added, read_changed
 from arc.errors import ArcError, WrongUse
 from arc.links import Link
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 BATCH_MAX = 1000
+UNKNOWN_SHOWN = 20
+LOGGED_MAX = 50  # tasks of one order that the log names one by one; of more it has the number
+PAST = {"set": "set", "cancel": "cancelled", "retry": "retried", "resolve": "resolved"}
 TASKS_MAX = 100_000
 REFUSED = 1
 
@@ -47,8 +53,18 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
                 results = [_with_the_others(one) for one in results]
             break
     refused = any(one["outcome"] == "refused" for one in results)
-    return Told({"node": node, "results": [*results], "dry_run": dry_run},
-                exit=REFUSED if refused else 0)  # fmt: skip
+    return Told({"node": node, "results": [*results], "dry_run": dry_run,
+                 "hub_running": hub.schedule is not None},
+                exit=REFUSED if refused else 0, warnings=tuple(_unknown(tasks)))  # fmt: skip
+
+
+def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
+    """Fields that no node knows: they are carried along, and mean nothing to anybody here."""
+    count = Counter(name for task in tasks for name in task if name not in FIELDS)
+    for name, many in sorted(count.items())[:UNKNOWN_SHOWN]:
+        close = difflib.get_close_matches(name.lower()[:80], FIELDS, n=1, cutoff=0.5)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        yield f"{counted(many, 'task')} with an unknown field {name!r}, kept in extra{meant}"
 
 
 def _with_the_others(one: JsonObject) -> JsonObject:
@@ -117,7 +133,7 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
     by_node: dict[str, dict[str, Found]] = defaultdict(dict)
     for one in found:
         by_node[one.node][one.uid] = one
-    results: list[JsonValue] = []
+    results: list[JsonObject] = []
     unread: list[JsonObject] = []
     for node, tasks in sorted(by_node.items()):
         fields: JsonObject = {
@@ -132,14 +148,39 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
             if len(by_node) == 1:
                 raise
             unread.append(partial(node, error))
-    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in results)
+    if not asked.flag("dry_run"):
+        _log(hub, do, args, results)
+    refused = any(one["outcome"] == "refused" for one in results)
     exit_code = 3 if unread else REFUSED if refused else 0
-    return Told({"results": results, "dry_run": asked.flag("dry_run")}, exit_code, tuple(unread))
+    return Told({"results": [*results], "dry_run": asked.flag("dry_run")}, exit_code,
+                tuple(unread))  # fmt: skip
 
 
-def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> list[JsonValue]:
+def _log(hub: Hub, do: str, args: JsonObject, results: list[JsonObject]) -> None:
+    asked = Fields(args)
+    said: JsonObject = {"by": _by(args), "reason": asked.text_or("reason", "", 1000)}
+    if asked.has("as"):
+        said["as"] = asked.text("as", 20)
+    done = [one for one in results if one["outcome"] == "changed"]
+    if len(done) > LOGGED_MAX:
+        hub.journal.runs.log(f"tasks_{PAST[do]}", fields={"count": len(done), **said})
+        return
+    for one in done:
+        hub.journal.runs.log(f"task_{PAST[do]}", node=str(one["node"]), task=str(one["uid"]),
+                             fields=said)  # fmt: skip
+
+
+def _outcome(said: str, before: Found | None, over: State | None) -> str:
+    """What was so before is no change: a second cancel cancels nothing."""
+    was_so = over is not None and before is not None and before.task.state == over
+    return "already" if was_so and said == "changed" else said
+
+
+def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> list[JsonObject]:
+    over = State.CANCELLED if do == "cancel" else None
     return [
-        {"uid": one.uid, "node": node, "outcome": one.outcome,
+        {"uid": one.uid, "node": node,
+         "outcome": _outcome(one.outcome, tasks.get(one.uid), over),
          "subject": tasks[one.uid].task.subject if one.uid in tasks else "",
          "state": str(one.task.state) if one.task else str(tasks[one.uid].task.state),
          "rule": one.because.rule if one.because else "",

@@ -54,6 +54,10 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
               idle_incarnation=lives.get(one.steal.idle, ""))
         for one in outcomes
     ))  # fmt: skip
+    for one in outcomes:
+        hub.journal.runs.log(f"task_{one.outcome}", node=one.steal.idle, task=one.steal.task.uid,
+                             fields={"from": one.steal.busy, "to": one.steal.idle,
+                                     "rule": one.rule, "because": one.because or because})
     results: JsonObject = {
         "planned": steps(steals),
         "results": [

@@ -41,7 +41,10 @@ def render_init(data: JsonObject, look: Look) -> str:
                   "the line for ~/.ssh/authorized_keys of every node:",
                   f"  {said(data.get('authorized'))}"]  # fmt: skip
     if not data.get("dry_run"):
-        lines.append(f"next: name your nodes in {said(data.get('file'))}, then: arc up")
+        if data.get("fingerprint"):
+            lines.append("  (with the path that agent-node has there)")
+        lines.append(f"next: name your nodes in {said(data.get('file'))}, then: "
+                     "arc config check, arc doctor, arc up")  # fmt: skip
     return "\n".join(lines)
 
 

@@ -34,8 +34,9 @@ def render_node(data: JsonObject, look: Look) -> str:
     state = stated(data.get("state"), look)
     lines = [f"{said(data.get('node'))}  {state}  {said(data.get('where'))}"]
     if not data.get("seen"):
-        lines.append(f"  not seen       {said(data.get('rule'))}: "
-                     f"{of_node(data.get('node'), data.get('reason'))}")  # fmt: skip
+        why = of_node(data.get("node"), data.get("reason"))
+        rule = "" if data.get("rule") == "suspended" else f"{said(data.get('rule'))}: "
+        lines.append(f"  not seen       {rule}{why}")
         met = inside(data, "last_met")
         lines.append(f"  last met       {said(met.get('at'), 'never')}")
     lines += [f"  {name.replace('_', ' '):<14} {said(data.get(name))}"
@@ -78,8 +79,9 @@ def render_steered(data: JsonObject, look: Look) -> str:
     if data.get("agent"):
         who += f", agent {said(data.get('agent'))}"
     because = f": {said(data.get('reason'))}" if data.get("reason") else ""
+    until = f", until {said(data.get('until'))}" if data.get("until") else ""
     more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
-    return f"{who} is {said(data.get('state'))}{because}{mark}{more}"
+    return f"{who} is {said(data.get('state'))}{because}{until}{mark}{more}"
 
 
 def render_fenced(data: JsonObject, look: Look) -> str:

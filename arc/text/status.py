@@ -8,12 +8,15 @@ from agent_node.text import counted, safe_text
 from .columns import age, inside, lasting, number, objects, of_node, rows, said, shorts, unseen
 from .look import Look
 
+NARROW = 72  # columns below which a line keeps name, state, what waits and the reason
+SHOWN_S = 3.0  # stranded seconds that are more than 0.0 minutes
+
 
 def render_status(data: JsonObject, look: Look) -> str:
     """NEEDS YOU, nodes, the hub's queue, stranded time, sensors that are not well, last moves."""
     parts = [
         _head(data), _needs(data), _nodes(data, look), _inbox(inside(data, "inbox")),
-        _stranded(inside(data, "stranded")), _sensors(data), _moves(data),
+        _stranded(inside(data, "stranded")), _sensors(data), _moves(data, look),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -21,9 +24,11 @@ def render_status(data: JsonObject, look: Look) -> str:
 def _head(data: JsonObject) -> str:
     hub, nodes = inside(data, "hub"), objects(data, "nodes")
     seen = sum(bool(one.get("seen")) for one in nodes)
-    runs = "running" if hub.get("running") else "no hub runs: nothing moves by itself (arc up)"
+    runs = f"hub {said(hub.get('name'))} running"
+    if not hub.get("running"):
+        runs = f"no hub runs ({said(hub.get('name'))}): nothing moves by itself (arc up)"
     head = (f"{said(data.get('fleet'))}: {seen} of {counted(len(nodes), 'node')} seen, "
-            f"policy {said(data.get('policy'))}, hub {said(hub.get('name'))} {runs}")  # fmt: skip
+            f"policy {said(data.get('policy'))}, {runs}")  # fmt: skip
     paused = hub.get("paused")
     if isinstance(paused, dict):
         head += f"\nPAUSED by {said(paused.get('by'))}: {said(paused.get('reason'))} (arc resume)"
@@ -48,7 +53,10 @@ def _nodes(data: JsonObject, look: Look) -> str:
     if not nodes:
         return ""
     head = ("NODE", "STATE", "WAITING", "RUNNING", "FREE", "SEEN", "OWNS", "ALSO", "REASON")
-    return rows(head, [_node(one) for one in nodes], look)
+    lines = [head, *(_node(one) for one in nodes)]
+    if look.width is not None and look.width < NARROW:  # the reason before all that is less
+        lines = [(*line[:3], line[-1]) for line in lines]
+    return rows(lines[0], lines[1:], look)
 
 
 def _node(one: JsonObject) -> tuple[str, ...]:
@@ -75,17 +83,18 @@ def _inbox(inbox: JsonObject) -> str:
     return f"hub's queue: {waits:.0f} waiting{oldest}"
 
 
-_CAUSES = {"rule": "a rule forbade it", "nobody_looked": "nobody looked"}
+_CAUSES = {"nobody_looked": "nobody looked"}  # the others are rules: `arc explain` knows them
 
 
 def _stranded(stranded: JsonObject) -> str:
     """Node-minutes with a free slot beside waiting work that fits it."""
     causes = inside(stranded, "by_cause")
-    split = ", ".join(f"{_CAUSES.get(cause, cause.replace('_', ' '))} {number(one) / 60:.1f}"
-                      for cause, one in causes.items())  # fmt: skip
+    split = ", ".join(f"{_CAUSES.get(cause, said(cause))} {number(one) / 60:.1f}"
+                      for cause, one in causes.items() if number(one) >= SHOWN_S)  # fmt: skip
     total = number(stranded.get("today_s")) / 60
     lines = [f"stranded today: {total:.1f} node-minutes" + (f" ({split})" if split else "")]
-    lines += [f"  {said(one.get('node'))} has a free slot beside work on "
+    at = said(stranded.get("seen_at"))
+    lines += [f"  at {at} {said(one.get('node'))} had a free slot beside work on "
               f"{said(one.get('beside'))}: {said(one.get('rule'), 'nobody looked')}: "
               f"{said(one.get('because'), '')}"
               for one in objects(stranded, "now")]  # fmt: skip
@@ -100,13 +109,25 @@ def _sensors(data: JsonObject) -> str:
         f"{safe_text(str(one.get('summary')))}" for one in bad)  # fmt: skip
 
 
-def _moves(data: JsonObject) -> str:
+def _moves(data: JsonObject, look: Look) -> str:
     moves = objects(data, "moves")
     head = f"moved in 24h: {number(data.get('moved_24h')):.0f}"
     short = shorts(moves)
     lines = [
         f"  {said(one.get('at'))}  {short[str(one['uid'])]}  {said(one.get('from'))} -> "
-        f"{said(one.get('to'))}  {said(one.get('because'))}"
+        f"{said(one.get('to'))}  {_because(one)}"
         for one in moves
     ]
-    return "\n".join([head, *lines])
+    return "\n".join([head, *(_within(line, look) for line in lines)])
+
+
+def _because(one: JsonObject) -> str:
+    drains = f"{said(one.get('from'))} drains; " if one.get("why") == "drained" else ""
+    return drains + said(one.get("because"))
+
+
+def _within(line: str, look: Look) -> str:
+    """The line, ended where a terminal does."""
+    if look.width is None or len(line) <= look.width:
+        return line
+    return line[: max(look.width - 1, 0)] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
+from arc.decisions.why_states import NO_HUB
 
 from .columns import inside, objects, rows, said, shorts, subject
 from .look import Look
@@ -95,6 +96,8 @@ def render_added(data: JsonObject, look: Look) -> str:
               f"{_why_not(one)}" for one in results[:RESULTS_SHOWN]]  # fmt: skip
     if len(results) > RESULTS_SHOWN:
         lines.append(f"  … and {len(results) - RESULTS_SHOWN} more, see --json")
+    if data.get("node") == "inbox" and done and data.get("hub_running") is False:
+        lines.append(NO_HUB)
     return "\n".join(lines)
 
 

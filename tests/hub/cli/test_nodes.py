@@ -88,7 +88,12 @@ def test_interrupting_the_watch_leaves_the_node_draining(
 def test_a_suspended_node_is_not_even_asked_until_it_is_taken_back(desk: Desk) -> None:
     asked = desk.nodes.links["loom"].requests
     said = desk.arc("nodes", "suspend", "loom", "--reason", "moving", "--until", "6h")
-    assert (said.code, said.out) == (0, "loom is suspended: moving\n")
+    until = "2026-03-10T09:45:00.000Z"
+    assert (said.code, said.out) == (0, f"loom is suspended: moving, until {until}\n")
+    for words in (("status",), ("nodes", "list"), ("nodes", "show", "loom")):
+        shown = desk.arc(*words).out
+        assert f"suspended by human:ada: moving, until {until}" in shown, words
+        assert "suspended: suspended" not in shown
     assert desk.arc("status").code == 0
     assert desk.nodes.links["loom"].requests == asked
     assert "loom" not in desk.hub.links
@@ -128,7 +133,8 @@ def test_a_fenced_machines_tasks_run_again_where_they_came_from(desk: Desk) -> N
 def test_a_node_that_answers_is_not_fenced(desk: Desk) -> None:
     desk.arc("status")
     text = desk.arc("nodes", "fence", "loom", "--yes-it-is-off")
-    assert text.code == 3
+    assert text.code == 7
+    assert desk.both("nodes", "fence", "loom", "--dry-run")[0].code == 7
     assert text.out.startswith("nothing was done: loom answers, so it is not off;")
 
 

@@ -87,7 +87,9 @@ def test_a_health_run_that_found_stranded_slots_is_told_with_the_rule(desk: Desk
     desk.arc("sensors", "run", "fleet-health")
     text, data = desk.both("status")
     assert data["stranded"]["now"], data["stranded"]
-    assert "has a free slot beside work on iris" in text.out
+    at = data["stranded"]["seen_at"]
+    assert f"at {at} loom had a free slot beside work on iris: idle_long_enough: " in text.out
+    assert " 0.0" not in text.out.partition("stranded today: 0.0")[2]
 
 
 def test_what_a_node_says_cannot_drive_the_terminal(desk: Desk) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 
 import pytest
 
@@ -283,3 +285,60 @@ def test_every_order_is_given_in_the_name_of_who_typed_it(desk: Desk) -> None:
     desk.arc("tasks", "cancel", uid(1), environ={"AGENT_TASK_UID": uid(9), "AGENT_NAME": "bot"})
     events = desk.arc("tasks", "show", uid(1), "--json").data["events"]
     assert "agent:bot" in json.dumps(events)
+
+
+@pytest.mark.parametrize("words", [
+    ("add", "S", "-p", "0"), ("add", "S", "--max-attempts", "0"), ("add", "S", "--to", ""),
+    ("add", "S", "--priority-100", "-3"), ("list", "-p", "0"), ("list", "--limit", "0"),
+    ("list", "--node", ""), ("add", "S", "--key", ""),
+])  # fmt: skip
+def test_a_nought_or_an_empty_word_was_said_and_is_answered(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Seen to fail with 0 taken for unsaid: the task got priority 5 and nobody was told."""
+    assert desk.both("tasks", *words)[0].code in {1, 2}
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_a_field_that_nobody_knows_is_kept_and_named_with_the_one_that_was_meant(
+    desk: Desk
+) -> None:
+    raw = b'{"subject": "S", "prio": 1, "skils": ["a"]}\n{"subject": "T", "prio": 2}\n'
+    added = desk.arc("tasks", "import", "-", stdin=raw)
+    assert added.code == 0
+    said = "2 tasks with an unknown field 'prio', kept in extra; did you mean priority?"
+    assert said in added.err
+    assert "did you mean skills?" in added.err
+    again = desk.arc("tasks", "import", "-", "--json", stdin=raw)
+    assert len(again.envelope["warnings"]) == 2
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    (("list", "--state", "RDY"), "READY"), (("set", uid(1), "prority=3"), "priority"),
+])  # fmt: skip
+def test_a_slip_of_the_pen_is_answered_with_the_word_that_was_meant(
+    desk: Desk, words: tuple[str, ...], meant: str
+) -> None:
+    desk.waits("iris", 1)
+    text = desk.arc("tasks", *words)
+    assert (text.code, f"did you mean {meant}?" in text.err) == (2, True)
+
+
+def test_the_list_needs_no_verb_also_when_it_is_narrowed(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.waits("loom", 2)
+    listed = desk.arc("tasks", "list", "--node", "iris")
+    assert desk.arc("tasks", "--node", "iris").out == listed.out
+    assert "list" in desk.arc("tasks", "--help").out
+
+
+def test_who_gives_an_order_has_the_name_of_its_user_also_without_an_environment(
+    desk: Desk
+) -> None:
+    """Seen to fail with the bare number: `human:0` stood beside `human:root`."""
+    del desk.environ["USER"]
+    desk.waits("iris", 1)
+    desk.arc("tasks", "cancel", uid(1))
+    assert desk.asked[-1][0] == "tasks.cancel"
+    name = pwd.getpwuid(os.getuid()).pw_name
+    assert f"human:{name}" in json.dumps(desk.arc("log", "--json").data)

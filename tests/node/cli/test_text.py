@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import unicodedata
 
 import pytest
@@ -104,3 +105,13 @@ def test_a_table_is_cut_only_for_a_terminal() -> None:
 def test_only_a_terminal_has_a_width() -> None:
     assert terminal_width(io.StringIO(), {"COLUMNS": "80"}) is None
     assert terminal_width(Terminal(), {"COLUMNS": "80"}) == 80
+
+
+def test_a_terminal_that_does_not_know_its_width_cuts_nothing(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail with 0 columns taken for a width: every line was an ellipsis."""
+    screen = Terminal()
+    monkeypatch.setattr(screen, "fileno", lambda: 1, raising=False)
+    monkeypatch.setattr("agent_node.text.os.get_terminal_size", lambda _: os.terminal_size((0, 0)))
+    assert terminal_width(screen, {}) is None

@@ -10,6 +10,7 @@ import pytest
 from agent_node.clock import iso
 from agent_node.config import AgentSettings, NodeSettings
 from agent_node.queries import AgentFacts, Doubt, NodeFacts
+from agent_node.reports import parse_report
 from agent_node.status import build_report
 from tests.builders import START, uid, xfer
 
@@ -128,3 +129,17 @@ def test_agents_are_shown_before_a_daemon_has_ever_run() -> None:
     said = report(agents=(), dispatching=False)
     assert [agent["name"] for agent in said["agents"]] == ["iris"]
     assert said["slots"] == 2
+
+
+def test_a_state_that_no_version_has_is_not_repeated() -> None:
+    """Seen to fail with every name taken: an escape in one reached the operator's terminal."""
+    said = report(incarnation=uid(1))
+    said["counts"] = {"\x1b[31mREADY": 5, "READY": 1, "LATER_STATE": 2}
+    assert parse_report(said).counts == {"READY": 1, "LATER_STATE": 2}
+
+
+def test_a_node_whose_daemon_never_ran_says_so_and_nothing_of_needs() -> None:
+    """Seen to fail with the needs compared to agents that the store does not know yet."""
+    said = report(agents=(), counts={"READY": 2}, unmet=(((), 2),), dispatching=False)
+    assert said["needs_you"] == ["2 READY, and no daemon has run here yet: agent-node run"]
+    assert report(agents=(), counts={}, dispatching=False)["needs_you"] == []

@@ -1,0 +1,106 @@
+"""Says why a task that waits is still where it is: its node's own reason, else the last cycle's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso
+from agent_node.task import Task
+from arc.asking import queued
+from arc.decisions.limits import StealLimits
+from arc.decisions.node_rules import busy_rules, first_objection
+from arc.decisions.rules import SWIFT_TASK_RULES, TASK_RULES
+from arc.decisions.view import NodeSeen
+from arc.journal_runs import Run
+from arc.looking import INBOX, look
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+MOVER = "fleet-rebalance"
+Reason = tuple[str, str]  # a rule, and a sentence
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What is known of why tasks stay, for one answer."""
+
+    hub: Hub
+    of_nodes: Mapping[str, Reason]  # what holds of all that waits on a node, as it is now
+    last: datetime | None = None  # when the last rebalance began
+    of_the_rest: Mapping[str, Reason] = field(default_factory=dict)  # what it said of a node
+
+    @classmethod
+    async def now(cls, hub: Hub) -> Reasons:
+        """Look at every node; who does not answer now has no reason of its own."""
+        seen = await look(hub)
+        limits = hub.settings.steal
+        said: dict[str, Reason] = {}
+        for node in seen.view.seen:
+            not_busy = first_objection(busy_rules(limits), node, limits, seen.memory)
+            why = _held(node) or ((not_busy.rule, not_busy.because) if not_busy else None)
+            if why is not None:
+                said[node.name] = why
+        last = next(iter(hub.journal.runs.last(MOVER)), None)
+        whole = hub.journal.runs.run(last.id) if last else None
+        return cls(hub, said, whole.at if whole else None, _of_the_rest(whole))
+
+    def about(self, node: str, task: Task) -> Reason:
+        """Why this task is still on this node; two empty texts: nobody looked at it yet."""
+        of_task = _of_task(task, self.hub.settings.steal) if node != INBOX else None
+        return self.of_nodes.get(node) or of_task or self._kept(node, task) or ("", "")
+
+    def _kept(self, node: str, task: Task) -> Reason | None:
+        """What the last cycle wrote down of it, or of all the others of its node; nothing, if the
+        task came or moved since then.
+        """
+        runs = self.hub.journal.runs
+        moved = next(iter(runs.moves(uid=task.uid, limit=1)), None)
+        said = next(iter(runs.decisions_about(task.uid, 1)), None)
+        if said is not None and said[1].node == node:
+            began = _began(self.hub, said[0]) if moved else None
+            if moved is None or (began is not None and moved.at < began):
+                return said[1].rule, said[1].because
+        last, others = self.last, self.of_the_rest.get(node)
+        if last is None or others is None or (task.ready_at or "") > iso(last):
+            return None
+        return others if moved is None or moved.at < last else None
+
+
+def _of_task(task: Task, limits: StealLimits) -> Reason | None:
+    """A rule about the task itself, which no look at other nodes changes."""
+    rules = SWIFT_TASK_RULES if limits.swift else TASK_RULES
+    found = ((rule.__name__, rule(queued(task), limits)) for rule in rules)
+    return next(((name, because) for name, because in found if because is not None), None)
+
+
+def _held(node: NodeSeen) -> Reason | None:
+    """A word or a fault by which nothing starts on the node, whatever the task is."""
+    name, report = node.name, node.report
+    if report.dispatcher != "running":
+        return "dispatcher_runs", f"{name}'s daemon does not run: on {name}: agent-node run"
+    if report.state != "active":
+        because = f": {report.reason}" if report.reason else ""
+        return "takes_new_work", f"{name} is {report.state}{because}"
+    return None
+
+
+def _of_the_rest(run: Run | None) -> dict[str, Reason]:
+    """By node: the one rule, beside those about single tasks, by which all the others stayed. Where
+    there were several, which of them held one task is not known.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    single = {rule.__name__ for rule in (*TASK_RULES, *SWIFT_TASK_RULES)}
+    for one in run.report.decisions if run else ():
+        if not one.uid and one.rule not in single:
+            found[one.node][one.rule] = one.because
+    return {node: next(iter(rules.items())) for node, rules in found.items() if len(rules) == 1}
+
+
+def _began(hub: Hub, number: int) -> datetime | None:
+    run = hub.journal.runs.run(number)
+    return run.at if run else None

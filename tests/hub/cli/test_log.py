@@ -1,0 +1,84 @@
+"""`arc log` has what people did and why, and can be narrowed to what one looks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arc.running import run_hub
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+
+def events(desk: Desk, *words: str) -> list[str]:
+    return [one["event"] for one in desk.arc("log", "--json", *words).data["lines"]]
+
+
+def last(desk: Desk) -> Any:
+    return desk.arc("log", "--json").data["lines"][-1]
+
+
+def test_every_word_of_a_person_is_there_with_who_and_why(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "iris", "--reason", "disk swap")
+    assert last(desk)["fields"] == {"by": "human:ada", "reason": "disk swap"}
+    assert "reason=disk swap" in desk.arc("log").out
+    desk.arc("nodes", "suspend", "loom", "--until", "6h", "--reason", "moving")
+    assert last(desk)["fields"]["until"] == "2026-03-10T09:45:00.000Z"
+    desk.arc("pause", "--reason", "audit")
+    assert last(desk)["fields"]["reason"] == "audit"
+
+
+def test_what_was_done_to_tasks_by_hand_is_there(desk: Desk) -> None:
+    """Seen to fail with any of the four lines left out."""
+    desk.waits("iris", 1)
+    desk.arc("tasks", "set", uid(1), "priority=2", "--reason", "urgent")
+    desk.arc("tasks", "move", uid(1), "--to", "loom", "--reason", "quiet there")
+    desk.arc("tasks", "cancel", uid(1), "--dry-run")
+    desk.arc("tasks", "cancel", uid(1), "--reason", "not needed")
+    desk.arc("tasks", "retry", uid(1))
+    lines = desk.arc("log", "--json").data["lines"]
+    assert [one["event"] for one in lines] == [
+        "task_set", "task_moved", "task_cancelled", "task_retried"]
+    assert {one["task"] for one in lines} == {uid(1)}
+    assert lines[0]["fields"]["reason"] == "urgent"
+    assert "quiet there" in lines[1]["fields"]["because"]
+
+
+def test_a_task_that_was_cancelled_before_is_not_cancelled_again(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    assert "changed  now CANCELLED" in desk.arc("tasks", "cancel", uid(1)).out
+    again = desk.arc("tasks", "cancel", uid(1))
+    assert (again.code, "already  now CANCELLED" in again.out) == (0, True)
+    assert events(desk) == ["task_cancelled"]
+
+
+def test_runs_that_did_nothing_are_left_out_unless_they_are_asked_for(desk: Desk) -> None:
+    desk.arc("sensors", "run", "fleet-health")
+    desk.arc("sensors", "run", "fleet-router")
+    desk.arc("nodes", "pause", "iris")
+    assert "run_skipped" not in events(desk)
+    assert "run_skipped" in events(desk, "--all")
+    assert events(desk, "--event", "run_skipped") == ["run_skipped"]
+    assert events(desk, "--event", "node_paused") == ["node_paused"]
+    assert set(events(desk, "--sensor", "fleet-router", "--all")) == {"run_skipped"}
+    assert desk.both("log", "--sensor", "nix")[0].code == 5
+
+
+def test_a_line_is_found_behind_many_runs_that_did_nothing(desk: Desk) -> None:
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    for _ in range(6):
+        desk.arc("sensors", "run", "fleet-router")
+    assert events(desk, "--limit", "2") == ["run_done", "task_moved"]
+
+
+async def test_a_hub_that_starts_and_ends_says_so(desk: Desk) -> None:
+    noted: list[str] = []
+    log = desk.hub.journal.runs.log
+
+    def note(event: str, **more: Any) -> None:
+        noted.append(event)
+        log(event, **more)
+
+    desk.hub.journal.runs.log = note  # type: ignore[method-assign]
+    desk.hub.sensors = ()
+    await run_hub(desk.hub, once=True)
+    assert noted == ["hub_started", "hub_stopped"]
