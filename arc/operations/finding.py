@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
-from agent_node.task import ENDED, Task
+from agent_node.task import Task
 from agent_node.text import safe_text, short_uids
 from agent_node.ulid import is_ulid
 from arc.asking import read_listed
@@ -91,8 +91,3 @@ def _candidates(by_uid: Mapping[str, Mapping[str, Task]]) -> str:
         f"{safe_text(next(iter(copies.values())).subject, 60)}"
         for uid, copies in sorted(by_uid.items())
     )
-
-
-def has_ended(task: Task) -> bool:
-    """Whether nothing will ever happen to the task by itself again."""
-    return task.state in ENDED

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
+from arc.asking import reading
+from arc.errors import ArcError
 
 from . import Told
-from .everybody import ask_all, incarnation_of, partial
+from .everybody import incarnation_of, partial
 
 if TYPE_CHECKING:
     from arc.hub import Hub
+    from arc.links import Link
 
 INBOX = "inbox"
 
@@ -40,14 +44,23 @@ async def fleet_resume(hub: Hub, args: JsonObject) -> Told:
 
 
 async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -> Told:
-    names = [name for name in hub.links if name != INBOX]
-    lives = await ask_all(hub, "status", {}, lambda _, said: said.get("incarnation"), names=names)
-    nodes: list[JsonValue] = []
-    partials = list(lives.partial)
-    for name in sorted(lives.said):
-        fields: JsonObject = {"reason": reason, "by": by, "dry_run": dry_run,
-                              **await incarnation_of(hub.links[name])}  # fmt: skip
-        told = await ask_all(hub, do, fields, lambda _, said: str(said.get("state")), names=[name])
-        nodes += [{"node": node, "state": state} for node, state in told.said.items()]
-        partials += [partial(node, error) for node, error in told.failed.items()]
-    return Told({"nodes": nodes, "dry_run": dry_run}, 3 if partials else 0, tuple(partials))
+    """All at once: a node that is slow or gone keeps the word from no other."""
+    names = sorted(name for name in hub.links if name != INBOX)
+    fields: JsonObject = {"reason": reason, "by": by, "dry_run": dry_run}
+    found = await asyncio.gather(*(_tell(hub.links[name], do, fields) for name in names))
+    told = dict(zip(names, found, strict=True))
+    nodes: list[JsonValue] = [{"node": name, "state": state} for name, state in told.items()
+                              if isinstance(state, str)]  # fmt: skip
+    failed = tuple(partial(name, error) for name, error in told.items()
+                   if isinstance(error, ArcError))  # fmt: skip
+    return Told({"nodes": nodes, "dry_run": dry_run}, 3 if failed else 0, failed)
+
+
+async def _tell(link: Link, do: str, fields: JsonObject) -> str | ArcError:
+    """The node's state after the word, or why it could not be told."""
+    try:
+        said = await link.ask(do, {**fields, **await incarnation_of(link)})
+        with reading(link.name, do):
+            return Fields(said).text("state", 40)
+    except ArcError as error:
+        return error

@@ -69,11 +69,6 @@ def rows(head: Sequence[str], lines: Iterable[Sequence[str]], look: Look) -> str
     return table(head, [list(line) for line in lines], look.width)
 
 
-def indented(text: str, by: str = "  ") -> str:
-    """Every line a little to the right."""
-    return "\n".join(by + line if line else line for line in text.splitlines())
-
-
 class Shorts(dict[str, str]):
     """Short forms by uid; what has no uid (it was refused before it got one) is a dash."""
 
