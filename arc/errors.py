@@ -85,14 +85,6 @@ class NeedsWord(ArcError):
     exit_code = 7
 
 
-class NoHub(ArcError):
-    """No hub runs here, and what was asked needs one; nothing was done."""
-
-    code = "ARC-NO-HUB"
-    exit_code = 8
-    hint = "start it with: arc up"
-
-
 class OtherHub(ArcError):
     """Another hub holds the lease or speaks with a higher term; nothing was done by this one."""
 

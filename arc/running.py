@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 
-from .endings import tell_ends
+from .endings import Endings
 from .errors import ArcError
 from .listening import Listening
 from .looking import look
@@ -44,6 +44,7 @@ class Upkeep:
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
     ends_at: float = 0.0
+    endings: Endings = field(default_factory=Endings)
     complained: str = ""
 
     async def keep(self) -> None:
@@ -103,7 +104,9 @@ class Upkeep:
         self.ends_at = now
         async with self.hub.moving:
             seen = await look(self.hub)
-            await tell_ends(seen.links, seen.whole)
+            ends = await self.endings.tell(seen.links, seen.whole)
+        for error in ends.failed:
+            self.hub.journal.runs.log("ends_untold", fields={"because": str(error)[:WHY_MAX]})
 
     def _complain(self, text: str) -> None:
         if text != self.complained:

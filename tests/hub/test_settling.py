@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -12,8 +13,10 @@ from agent_node import commands as c
 from agent_node import moves as m
 from agent_node.queries import Doubt
 from agent_node.spec import hash_of, spec_of
+from arc import endings
 from arc.asking import read_given
-from arc.endings import tell_ends
+from arc.endings import Endings
+from arc.errors import NodeUnreachable
 from arc.settling import Settlement, settle
 from arc.transfer import carry_out
 from tests.builders import a_task, uid, xfer
@@ -215,16 +218,45 @@ async def test_a_pair_that_fails_in_the_middle_is_left_and_ended_by_the_next_cyc
 
 
 async def test_givers_are_told_how_the_tasks_ended_that_had_left_them(nodes: SomeNodes) -> None:
+    ends = Endings()
     await carry_out([nodes.steal(1, "iris", "loom")], nodes.links)
-    assert await tell_ends(nodes.links, await nodes.view()) == 0
+    assert (await ends.tell(nodes.links, await nodes.view())).told == 0
     loom = nodes.machines["loom"].store
     got = loom.apply(c.Claim("loom"))
     assert isinstance(got, c.Claimed)
     loom.apply(c.Finish(got.task.uid, got.n, c.Result("completed")))
-    assert await tell_ends(nodes.links, await nodes.view()) == 1
-    assert await tell_ends(nodes.links, await nodes.view()) == 0
+    assert (await ends.tell(nodes.links, await nodes.view())).told == 1
+    assert (await ends.tell(nodes.links, await nodes.view())).told == 0
     given, _ = read_given("iris", await nodes.links["iris"].ask("moved", {}))
     assert [one.ended for one in given] == ["COMPLETED"]
+
+
+async def test_copies_of_tasks_that_never_end_do_not_hide_those_behind_them(
+    nodes: SomeNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a page's end kept for the next call, the second call asks the first task again."""
+    monkeypatch.setattr(endings, "ENDS_MAX", 1)
+    nodes.add("iris", 2)
+    ends = Endings()
+    await carry_out([nodes.steal(n, "iris", "loom") for n in (1, 2)], nodes.links)
+    loom = nodes.machines["loom"].store
+    got = [loom.apply(c.Claim("loom")) for _ in range(2)]
+    last = max((one for one in got if isinstance(one, c.Claimed)), key=lambda one: one.task.uid)
+    loom.apply(c.Finish(last.task.uid, last.n, c.Result("completed")))
+    told = [(await ends.tell(nodes.links, await nodes.view())).told for _ in range(2)]
+    assert told == [0, 1]
+
+
+async def test_a_node_that_cannot_say_an_end_is_named(
+    nodes: SomeNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await carry_out([nodes.steal(1, "iris", "loom")], nodes.links)
+    view = await nodes.view()
+    silent = AsyncMock(side_effect=NodeUnreachable("loom", "switched off"))
+    monkeypatch.setattr(nodes.links["loom"], "ask", silent)
+    said = await Endings().tell(nodes.links, view)
+    assert said.told == 0
+    assert {str(error).partition(":")[0] for error in said.failed} == {"loom"}
 
 
 def test_a_settlement_names_both_ends() -> None:
