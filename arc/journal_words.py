@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .journal import Row, Rows
 
 WHOLE_FLEET = ""
+OWED = {"pause": "owed-pause", "resume": "owed-resume"}  # words that a node was not there to hear
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,32 @@ class WordBook:
     def fleet_paused(self) -> Word | None:
         """The word that pauses the whole fleet; None: it is not paused."""
         return next(iter(self._standing("paused")), None)
+
+    def owe(self, nodes: Iterable[str], do: str, *, reason: str, by: str) -> None:
+        """These nodes have yet to be told to `pause` or `resume`; of each, the last word counts."""
+        now = iso(self._clock.now())
+        with self._rows.transaction(durable=True):
+            for node in nodes:
+                self._forget_owed(node)
+                self._rows.write(
+                    "INSERT INTO word (kind, node, reason, said_by, at) VALUES (?,?,?,?,?)",
+                    [OWED[do], node, reason, by, now],
+                )
+
+    def told(self, nodes: Iterable[str]) -> None:
+        """They heard the last word for the whole fleet, or one of their own since."""
+        with self._rows.transaction(durable=True):
+            for node in nodes:
+                self._forget_owed(node)
+
+    def _forget_owed(self, node: str) -> None:
+        for kind in OWED.values():
+            self._rows.write("DELETE FROM word WHERE kind = ? AND node = ?", [kind, node])
+
+    def owed(self) -> tuple[tuple[str, Word], ...]:
+        """What nodes have still to be told, each with `pause` or `resume`; sorted by node."""
+        found = [(do, word) for do, kind in OWED.items() for word in self._standing(kind)]
+        return tuple(sorted(found, key=lambda one: one[1].node))
 
     def fence(self, node: str, incarnation: str, *, by: str, reason: str) -> None:
         """Remember that this life of the node is over; saying it twice is fine.

@@ -17,6 +17,7 @@ from .endings import Endings
 from .errors import ArcError
 from .listening import Listening
 from .looking import look
+from .owing import tell_owed
 from .reception import Reception
 from .schedule import RunTold, Schedule
 
@@ -60,6 +61,7 @@ class Upkeep:
             await self._follow_file()
             await self.hub.follow_words()
             await self.listening.follow()
+            await tell_owed(self.hub)
             if self.reception is not None:
                 await self.reception.keep()
             self.schedule.keep_time()

@@ -69,7 +69,7 @@ ROOMS = (
          ("arc/decisions/", *hub("planning"))),
     Room("The hub acts and remembers",
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
-         hub("transfer telling settling endings fencing reowning fences lease"
+         hub("transfer telling owing settling endings fencing reowning fences lease"
              " journal journal_tables journal_nodes journal_runs journal_words")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",

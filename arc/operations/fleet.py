@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.asking import reading
 from arc.errors import ArcError
+from arc.owing import say_word
 
 from . import Told
-from .everybody import incarnation_of, partial
+from .everybody import partial
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -44,23 +44,31 @@ async def fleet_resume(hub: Hub, args: JsonObject) -> Told:
 
 
 async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -> Told:
-    """All at once: a node that is slow or gone keeps the word from no other."""
+    """All at once: a node that is slow or gone keeps the word from no other.
+
+    Who cannot be told now is told when it is back; until it was, the journal remembers.
+    """
     names = sorted(name for name in hub.links if name != INBOX)
+    words = hub.journal.words
+    if not dry_run:
+        words.owe((node.name for node in hub.settings.nodes), do, reason=reason, by=by)
     fields: JsonObject = {"reason": reason, "by": by, "dry_run": dry_run}
     found = await asyncio.gather(*(_tell(hub.links[name], do, fields) for name in names))
-    told = dict(zip(names, found, strict=True))
-    nodes: list[JsonValue] = [{"node": name, "state": state} for name, state in told.items()
-                              if isinstance(state, str)]  # fmt: skip
-    failed = tuple(partial(name, error) for name, error in told.items()
+    said = dict(zip(names, found, strict=True))
+    heard = {name: state for name, state in said.items() if isinstance(state, str)}
+    if not dry_run:
+        words.told(heard)
+    nodes: list[JsonValue] = [{"node": name, "state": state} for name, state in heard.items()]
+    failed = tuple(partial(name, error) for name, error in said.items()
                    if isinstance(error, ArcError))  # fmt: skip
-    return Told({"nodes": nodes, "dry_run": dry_run}, 3 if failed else 0, failed)
+    later: list[JsonValue] = [] if dry_run else [word.node for _, word in words.owed()]
+    told: JsonObject = {"nodes": nodes, "later": later, "dry_run": dry_run}
+    return Told(told, 3 if failed else 0, failed)
 
 
 async def _tell(link: Link, do: str, fields: JsonObject) -> str | ArcError:
     """The node's state after the word, or why it could not be told."""
     try:
-        said = await link.ask(do, {**fields, **await incarnation_of(link)})
-        with reading(link.name, do):
-            return Fields(said).text("state", 40)
+        return await say_word(link, do, fields)
     except ArcError as error:
         return error

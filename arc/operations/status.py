@@ -44,7 +44,8 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     data: JsonObject = {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
-                "term": hub.lease.term, "paused": word},
+                "term": hub.lease.term, "paused": word,
+                "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()]},
         "needs_you": [*_settings(hub), *needs_you(seen)],
         "nodes": nodes,
         "inbox": _inbox(seen.inbox),

@@ -112,5 +112,8 @@ def render_fleet(data: JsonObject, look: Look) -> str:
     nodes = objects(data, "nodes")
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
     head = f"{counted(len(nodes), 'node')} told{mark}"
-    return "\n".join([head, *(f"  {said(one.get('node'))} is {said(one.get('state'))}"
-                              for one in nodes)])  # fmt: skip
+    lines = [f"  {said(one.get('node'))} is {said(one.get('state'))}" for one in nodes]
+    missed = data.get("later")
+    later = [f"  {said(name)} could not be told now; the hub tells it once it is back"
+             for name in (missed if isinstance(missed, list) else [])]  # fmt: skip
+    return "\n".join([head, *lines, *later])

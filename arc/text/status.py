@@ -32,6 +32,8 @@ def _head(data: JsonObject) -> str:
     paused = hub.get("paused")
     if isinstance(paused, dict):
         head += f"\nPAUSED by {said(paused.get('by'))}: {said(paused.get('reason'))} (arc resume)"
+    for one in objects(hub, "owed"):
+        head += f"\n{said(one.get('node'))} has not heard it yet: {said(one.get('do'))}"
     if not nodes:
         head += "\nno nodes yet; name them under nodes: in fleet.yaml"
     return head

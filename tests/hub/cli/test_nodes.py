@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from arc.owing import tell_owed
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 
@@ -152,7 +155,10 @@ def test_the_whole_fleet_is_paused_with_whoever_could_not_be_told_named(desk: De
     desk.nodes.switch_off("loom")
     paused = desk.arc("pause", "--reason", "audit")
     assert paused.code == 3
-    assert paused.lines == ["2 nodes told", "  iris is paused", "  spark is paused"]
+    assert paused.lines == [
+        "2 nodes told", "  iris is paused", "  spark is paused",
+        "  loom could not be told now; the hub tells it once it is back",
+    ]  # fmt: skip
     assert paused.err.startswith("warning: loom: ")
     assert desk.arc("pause", "--json").code == 3
     run = desk.arc("sensors", "run", "fleet-rebalance")
@@ -160,6 +166,45 @@ def test_the_whole_fleet_is_paused_with_whoever_could_not_be_told_named(desk: De
     desk.nodes.switch_on("loom")
     assert desk.arc("resume").code == 0
     assert state(desk, "iris") == "idle"
+
+
+def test_a_node_that_was_away_is_paused_when_it_is_back_and_resumed_likewise(desk: Desk) -> None:
+    """Without the word that is owed, loom works through the pause and later sleeps for ever."""
+    desk.nodes.switch_off("loom")
+    assert desk.arc("pause", "--reason", "audit").code == 3
+    assert "loom has not heard it yet" in desk.arc("status").out
+    assert asyncio.run(tell_owed(desk.hub)) == 0
+    back(desk, "loom")
+    assert (asyncio.run(tell_owed(desk.hub)), state(desk, "loom")) == (1, "paused")
+    assert asyncio.run(tell_owed(desk.hub)) == 0
+    assert "not heard" not in desk.arc("status").out
+
+    desk.nodes.switch_off("loom")
+    assert desk.arc("resume").code == 3
+    back(desk, "loom")
+    assert (asyncio.run(tell_owed(desk.hub)), state(desk, "loom")) == (1, "idle")
+
+
+def test_a_word_of_its_own_is_newer_than_one_to_the_fleet_that_a_node_missed(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    assert desk.arc("pause", "--reason", "audit").code == 3
+    back(desk, "loom")
+    assert desk.arc("nodes", "resume", "loom").code == 0
+    assert asyncio.run(tell_owed(desk.hub)) == 0
+    assert state(desk, "loom") == "idle"
+
+
+def test_a_dry_run_owes_nobody_a_word(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    assert desk.arc("pause", "--reason", "audit", "--dry-run").code == 3
+    back(desk, "loom")
+    assert asyncio.run(tell_owed(desk.hub)) == 0
+
+
+def back(desk: Desk, name: str) -> None:
+    """The machine is on again, and a survey has met it."""
+    desk.nodes.switch_on(name)
+    assert desk.arc("status").code == 0
 
 
 def test_an_entry_of_fleet_yaml_is_edited_and_its_comments_stay(desk: Desk) -> None:

@@ -1,0 +1,48 @@
+"""Tells a node that is back what was said to the whole fleet while it was away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+
+from .asking import reading
+from .errors import ArcError
+from .links import Link
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+WHY_MAX = 500  # characters of a refusal that the log keeps
+
+
+async def tell_owed(hub: Hub) -> int:
+    """Pause or resume every node that is there now and missed that word; how many were told.
+
+    Only links that are open are used: looking for a node is the survey's work, not ours. A node
+    that fails is told at a later call, and the log says why.
+    """
+    told = 0
+    for do, word in hub.journal.words.owed():
+        link = hub.links.get(word.node)
+        if link is None or link.met is None:
+            continue
+        try:
+            await say_word(link, do, {"reason": word.reason, "by": word.by})
+        except ArcError as error:
+            fields: JsonObject = {"do": do, "because": str(error)[:WHY_MAX]}
+            hub.journal.runs.log("word_still_owed", node=word.node, fields=fields)
+            continue
+        hub.journal.words.told([word.node])
+        hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do})
+        told += 1
+    return told
+
+
+async def say_word(link: Link, do: str, fields: JsonObject) -> str:
+    """Tell this node to `pause` or `resume`, as it is now; its state after the word."""
+    met = await link.meet()
+    said = await link.ask(do, {**fields, "incarnation": met.incarnation})
+    with reading(link.name, do):
+        return Fields(said).text("state", 40)
