@@ -49,7 +49,7 @@ class SensorReport:
     outcome: str  # done | skipped | could_not_look | failed
     summary: str  # one line for people
     looked: int = 0  # nodes that answered
-    unseen: int = 0  # nodes that did not
+    unseen: int = 0  # nodes that were asked and did not
     decided: int = 0  # moves planned, alerts judged
     acted: int = 0  # moves made, alerts told
     requests: int = 0  # sent over links
@@ -60,6 +60,13 @@ class SensorReport:
     decisions: tuple[Decided, ...] = ()
     moves: tuple[Moved, ...] = ()
     cut: int = 0  # decisions that were made and are not listed
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that ran it by hand ends with: 1 failed, 3 something was not seen."""
+        if self.outcome == "failed":
+            return 1
+        return 3 if self.unseen or self.outcome == "could_not_look" else 0
 
 
 class Sensor(Protocol):

@@ -74,7 +74,7 @@ def _report(
         Decided(node.node, found.rule, 1, found.because)
         for node in judged for found in node.troubles
     )  # fmt: skip
-    blind = not seen.view.seen and any(node.rule != "suspended" for node in seen.view.unseen)
+    blind = not seen.view.seen and bool(seen.view.silent)
     details: JsonObject = {
         "nodes": [_of(node) for node in judged],
         "told": list(lines_of(told)),
@@ -83,7 +83,7 @@ def _report(
     }  # fmt: skip
     return SensorReport(
         name, "could_not_look" if blind else "done", _summary(seen, judged, told, news),
-        looked=len(seen.view.seen), unseen=len(seen.view.unseen), decided=len(judged),
+        looked=len(seen.view.seen), unseen=len(seen.view.silent), decided=len(judged),
         acted=len(told), requests=seen.tally.requests, details=details, decisions=troubles,
     )  # fmt: skip
 

@@ -90,7 +90,7 @@ def report_of(
     outcome = "could_not_look" if blind else "skipped" if nothing and not outcomes else "done"
     return SensorReport(
         sensor, outcome, _summary(seen, outcomes, plan, blind=blind),
-        looked=len(seen.view.seen), unseen=len(seen.view.unseen), decided=plan.moves, acted=moved,
+        looked=len(seen.view.seen), unseen=len(seen.view.silent), decided=plan.moves, acted=moved,
         requests=seen.tally.requests, skipped=nothing if outcome == "skipped" else None,
         details=details_of(seen, plan), decisions=decisions_of(plan.counts, plan.kept),
         moves=(*settled_of(seen.settled), *moved_of(seen, outcomes)),
@@ -118,7 +118,7 @@ def _summary(
     person = sum(one.outcome == "needs_person" for one in seen.settled)
     parts += [f"{counted(settled, 'doubt')} settled"] if settled else []
     parts += [f"{counted(person, 'doubt')} for a person"] if person else []
-    unseen = [node.name for node in seen.view.unseen if node.rule != "suspended"]
+    unseen = [node.name for node in seen.view.silent]
     parts += [f"{counted(len(unseen), 'node')} not seen ({', '.join(unseen[:5])})"] * bool(unseen)
     return "; ".join([*parts, *costs(seen)])
 

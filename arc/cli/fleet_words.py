@@ -58,9 +58,17 @@ def up(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="From another hub, whose word then counts no more.")
     ] = False,
+    dry_run: DryRun = False,
 ) -> int:
-    """Run the hub: its sensors on time, its links kept open. Ctrl-C ends it gracefully."""
+    """Run the hub: its sensors on time, its links kept open. Ctrl-C ends it gracefully.
+
+    `--dry-run` starts no hub: it shows what the first cycle would do now, as `arc plan` does.
+    """
+    from . import daily
     from .hub_words import run_the_hub
+
+    if dry_run:
+        return daily.plan()
 
     return run_the_hub(here(), once=once, take_over=take_over)
 
@@ -118,6 +126,7 @@ def _following(args: JsonObject, wanted: JsonObject) -> Iterator[Told]:
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
     node: Annotated[str, typer.Option("--node", help="Only this node.")] = "",
+    dry_run: DryRun = False,
 ) -> int:
     """Everything that could go wrong: this machine, the hub's folder, each node. Exit 6: findings.
 
@@ -125,7 +134,10 @@ def doctor(
     """
     from arc.text.config import render_doctor
 
-    return tell("doctor", "doctor", only_said({"fix": fix, "node": node}), render_doctor)
+    if dry_run:
+        here().talk("dry run: the hints say what --fix would mend; nothing was changed\n")
+    args = only_said({"fix": fix and not dry_run, "node": node})
+    return tell("doctor", "doctor", args, render_doctor)
 
 
 def explain(

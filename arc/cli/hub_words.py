@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from arc.schedule import RunTold
     from arc.settings import FleetSettings
 
-_BAD = {"failed": Exit.FAILED, "could_not_look": Exit.PARTIAL}
-
 
 class SignalLoop(asyncio.SelectorEventLoop):
     """Remembers which signals came: Ctrl-C ends the hub as SIGTERM does, with another exit code."""
@@ -65,7 +63,7 @@ async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over
     runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
     if voice.unheard is not None:
         raise voice.unheard
-    return max((_BAD.get(told.report.outcome, Exit.DONE) for told in runs), default=Exit.DONE)
+    return max((told.report.exit_code for told in runs), default=Exit.DONE)
 
 
 async def _built(settings: FleetSettings, *, take_over: bool) -> Hub:

@@ -42,6 +42,11 @@ class FleetView:
     seen: tuple[NodeSeen, ...] = ()
     unseen: tuple[NodeUnseen, ...] = ()
 
+    @property
+    def silent(self) -> tuple[NodeUnseen, ...]:
+        """Those that were asked and told nothing; a suspended node is not asked."""
+        return tuple(node for node in self.unseen if node.rule != "suspended")
+
     def node(self, name: str) -> NodeSeen | NodeUnseen | None:
         """The node of this name; None: the fleet has none."""
         every: tuple[NodeSeen | NodeUnseen, ...] = (*self.seen, *self.unseen)

@@ -101,4 +101,4 @@ def _names(partial: tuple[JsonObject, ...]) -> list[JsonValue]:
 
 def _unread(view: FleetView) -> tuple[JsonObject, ...]:
     return tuple({"node": node.name, "error": {"code": node.code, "message": node.because}}
-                 for node in view.unseen if node.rule != "suspended")  # fmt: skip
+                 for node in view.silent)

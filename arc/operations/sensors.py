@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 RUNS_MAX = 1000
-BAD = {"failed": 1, "could_not_look": 3}
 
 
 async def sensors_list(hub: Hub, args: JsonObject) -> Told:
@@ -37,8 +36,8 @@ async def sensors_run(hub: Hub, args: JsonObject) -> Told:
         data: JsonObject = {"sensor": name, "run": None, "outcome": report.outcome,
                             "summary": report.summary, "skipped": report.skipped,
                             "moves": [], "decisions": []}  # fmt: skip
-        return Told(data, exit=BAD.get(report.outcome, 0))
-    return Told({"sensor": name, **run_whole(run)}, exit=BAD.get(report.outcome, 0))
+        return Told(data, exit=report.exit_code)
+    return Told({"sensor": name, **run_whole(run)}, exit=report.exit_code)
 
 
 async def sensors_history(hub: Hub, args: JsonObject) -> Told:

@@ -40,7 +40,7 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     word: JsonValue = None
     if paused is not None:
         word = {"by": paused.by, "reason": paused.reason, "at": iso(paused.at)}
-    silent = [one for one in seen.view.unseen if one.rule != "suspended"]
+    silent = seen.view.silent
     data: JsonObject = {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,

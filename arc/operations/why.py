@@ -54,8 +54,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
 
 def _told(data: JsonObject, seen: Look, found: Found) -> Told:
     failed = found.answers.failed if found.elsewhere else {}
-    unseen = {node.name: (node.code, node.because) for node in seen.view.unseen
-              if node.rule != "suspended"}  # fmt: skip
+    unseen = {node.name: (node.code, node.because) for node in seen.view.silent}
     unseen |= {name: (error.code, str(error)) for name, error in failed.items()}
     partial: tuple[JsonObject, ...] = tuple(
         {"node": name, "error": {"code": code, "message": because}}
@@ -232,7 +231,7 @@ async def why_node(hub: Hub, args: JsonObject) -> Told:
         data |= {"verdict": ESCALATE, "code": getattr(node, "code", "")}
     partial: tuple[JsonObject, ...] = tuple(
         {"node": one.name, "error": {"code": one.code, "message": one.because}}
-        for one in seen.view.unseen if one.rule != "suspended"
+        for one in seen.view.silent
     )  # fmt: skip
     suspended = blind and getattr(node, "rule", "") == "suspended"
     return Told(data, exit=3 if blind and not suspended else 0, partial=partial)

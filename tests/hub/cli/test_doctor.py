@@ -42,6 +42,9 @@ def test_files_that_others_may_read_are_found_and_mended(well: Desk) -> None:
     ran = well.arc("doctor", "--json")
     assert ran.code == 6
     assert "journal.db" in str(found(ran, "state"))
+    dry = well.arc("doctor", "--fix", "--dry-run")
+    assert (dry.code, journal.stat().st_mode & 0o777) == (6, 0o644)
+    assert "arc doctor --fix takes" in dry.out
     mended = well.arc("doctor", "--fix", "--json")
     assert found(mended, "state")[0]["mended"] is True
     assert journal.stat().st_mode & 0o777 == 0o600

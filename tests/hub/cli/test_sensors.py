@@ -68,6 +68,17 @@ def test_history_is_newest_first_of_one_or_of_all(desk: Desk) -> None:
     assert [run["run"] for run in one["runs"]] == [3]
 
 
+def test_a_run_that_could_not_see_a_node_ends_with_3_and_a_suspended_one_is_not_missed(
+    desk: Desk,
+) -> None:
+    desk.nodes.switch_off("loom")
+    for name in ("fleet-router", "fleet-rebalance", "fleet-health"):
+        assert desk.both("sensors", "run", name)[0].code == 3
+    desk.arc("nodes", "suspend", "loom", "--reason", "repair")
+    for name in ("fleet-router", "fleet-rebalance", "fleet-health"):
+        assert desk.both("sensors", "run", name)[0].code == 0
+
+
 def test_a_broken_sensor_of_another_package_is_listed_and_stops_nothing(desk: Desk) -> None:
     desk.hub.broken = (SensorBroken("nightly: cannot be used: ImportError: gone"),)
     text, data = desk.both("sensors")

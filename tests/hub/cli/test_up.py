@@ -28,6 +28,11 @@ def test_commands_say_the_same_with_a_hub_running_and_without(real: RealFleet) -
         f"hub arc of arc0: 2 nodes, policy arc0, term 1, {real.file}")
 
 
+def test_a_dry_run_starts_no_hub_and_shows_the_plan(real: RealFleet) -> None:
+    assert real.arc("up", "--dry-run").out == real.arc("plan").out
+    assert real.arc("status", "--json").data["hub"]["running"] is False
+
+
 def test_a_second_hub_is_refused_with_the_first_ones_pid(real: RealFleet) -> None:
     hub = real.up()
     second = real.arc("up", "--json")
