@@ -13,6 +13,7 @@ from arc.errors import WrongUse
 
 from .answering import tell
 from .around import here
+from .options import only_said
 
 WATCH_S = 2.0
 
@@ -55,6 +56,11 @@ def why(
 
 def plan() -> int:
     """What a rebalance and the router would do now, and every refusal with its rule."""
+    return plan_of("")
+
+
+def plan_of(sensor: str) -> int:
+    """The plan of one sensor that moves tasks; of both without a name."""
     from arc.text.plan import render_plan
 
-    return tell("plan", "plan", {}, render_plan, names_unread=True)
+    return tell("plan", "plan", only_said({"sensor": sensor}), render_plan, names_unread=True)

@@ -66,7 +66,7 @@ def _dry(name: str) -> int:
     if name not in MOVERS:
         raise WrongUse(f"sensors run: {name} moves nothing, so it has no dry run",
                        hint=f"arc sensors run {name}")  # fmt: skip
-    return daily.plan()
+    return daily.plan_of(name)
 
 
 @sensors.command("history")
@@ -124,8 +124,10 @@ def run_skill(
     if verb not in known:
         raise WrongUse(f"skills run: {name} has no word {verb!r}; it has {', '.join(known)}",
                        hint=f"arc skills run --name {name} -- {known[0]}")  # fmt: skip
-    if verb in {"plan", "dry-run"}:
+    if verb == "plan":
         return daily.plan()
+    if verb == "dry-run":
+        return daily.plan_of(name)
     if verb == "why":
         return daily.why(_only(rest, "why", "TASK"))
     if verb == "show":

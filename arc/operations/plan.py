@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import Kept, KeptCount, NodeVerdict, Steal
 from arc.decisions.view import QueueUnseen
-from arc.looking import look
+from arc.looking import Look, look
 from arc.planning import drains_now, routes_now, steals_now
 
 from . import Told
@@ -19,41 +21,75 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 KEPT_SHOWN = 500
+REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 
 
 async def plan(hub: Hub, args: JsonObject) -> Told:
-    """The very plans that the sensors would carry out; nothing is changed."""
+    """The very plans that the sensors would carry out, or `sensor` alone; nothing is changed."""
+    asked = Fields(args)
+    only = asked.word("sensor", REBALANCE, ROUTER) if asked.has("sensor") else None
+    parts: list[Part] = []
     async with hub.moving:  # moves half way would be counted twice
         seen = await look(hub)
-        drains = await drains_now(seen)
-        steals, queues = await steals_now(seen)
-        routes = await routes_now(seen)
-    unseen: list[JsonObject] = [
-        {"node": node.name, "rule": node.rule, "because": node.because, "code": node.code}
-        for node in seen.view.unseen
-    ]
-    unseen += [
-        {"node": queue.node, "rule": queue.rule, "because": f"its queue: {queue.because}",
-         "code": queue.code}
-        for queue in queues.values() if isinstance(queue, QueueUnseen)
-    ]  # fmt: skip
+        if only != ROUTER:
+            parts.append(await _rebalance(seen))
+        if only != REBALANCE:
+            parts.append(await _router(seen))
+    unseen = [*_unseen(seen), *(one for part in parts for one in part.unseen)]
     paused = hub.journal.words.fleet_paused()
     data: JsonObject = {
-        "policy": steals.policy, "skipped": steals.skipped,
+        "sensor": only, "policy": hub.settings.policy, "skipped": None,
         "paused": None if paused is None else f"paused by {paused.by}: {paused.reason}",
-        "steals": steps(steals.steals), "drains": steps(drains.steals),
-        "routes": steps(routes.routes),
-        "kept": [*kept_of(steals.kept), *kept_of(drains.kept), *kept_of(routes.kept)],
-        "counts": [*counts_of(steals.counts), *counts_of(drains.counts), *counts_of(routes.counts)],
-        "nodes": verdicts(steals.nodes), "caps": words_of(steals.caps_hit),
+        "kept": [one for part in parts for one in part.kept],
+        "counts": [one for part in parts for one in part.counts],
         "unseen": list(unseen), "hub_running": hub.schedule is not None,
     }  # fmt: skip
+    for part in parts:
+        data |= part.data
     silent = [one for one in unseen if one["rule"] != "suspended"]
     partial: tuple[JsonObject, ...] = tuple(
         {"node": one["node"], "error": {"code": one["code"], "message": one["because"]}}
         for one in silent
     )
     return Told(data, exit=3 if silent else 0, partial=partial)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one sensor would do: its moves, and what it leaves where it is."""
+
+    data: JsonObject
+    kept: list[JsonValue]
+    counts: list[JsonValue]
+    unseen: tuple[JsonObject, ...] = ()
+
+
+async def _rebalance(seen: Look) -> Part:
+    drains = await drains_now(seen)
+    steals, queues = await steals_now(seen)
+    data: JsonObject = {
+        "skipped": steals.skipped, "steals": steps(steals.steals), "drains": steps(drains.steals),
+        "nodes": verdicts(steals.nodes), "caps": words_of(steals.caps_hit),
+    }  # fmt: skip
+    unseen: tuple[JsonObject, ...] = tuple(
+        {"node": queue.node, "rule": queue.rule, "because": f"its queue: {queue.because}",
+         "code": queue.code}
+        for queue in queues.values() if isinstance(queue, QueueUnseen)
+    )  # fmt: skip
+    return Part(data, [*kept_of(steals.kept), *kept_of(drains.kept)],
+                [*counts_of(steals.counts), *counts_of(drains.counts)], unseen)  # fmt: skip
+
+
+async def _router(seen: Look) -> Part:
+    routes = await routes_now(seen)
+    return Part({"routes": steps(routes.routes)}, kept_of(routes.kept), counts_of(routes.counts))
+
+
+def _unseen(seen: Look) -> list[JsonObject]:
+    return [
+        {"node": node.name, "rule": node.rule, "because": node.because, "code": node.code}
+        for node in seen.view.unseen
+    ]
 
 
 def steps(steals: Iterable[Steal]) -> list[JsonValue]:

@@ -18,8 +18,10 @@ def render_plan(data: JsonObject, look: Look) -> str:
     kept, unseen = objects(data, "kept"), objects(data, "unseen")
     counts = objects(data, "counts")
     stays = int(sum(number(one.get("count")) for one in counts))
-    head = (f"plan ({said(data.get('policy'))}): {counted(len(steals), 'steal')}, "
-            f"{counted(len(drains), 'drained task')}, {counted(len(routes), 'route')} planned, "
+    planned = [counted(len(some), word) for name, word, some in (
+        ("steals", "steal", steals), ("drains", "drained task", drains),
+        ("routes", "route", routes)) if name in data]  # fmt: skip
+    head = (f"plan ({said(data.get('policy'))}): {', '.join(planned)} planned, "
             f"{counted(stays, 'task')} kept, {counted(len(unseen), 'node')} not seen")  # fmt: skip
     lines = [head, *([f"  {NO_HUB}"] if data.get("hub_running") is False else [])]
     if data.get("paused"):

@@ -102,6 +102,17 @@ def test_the_words_that_are_offered_are_those_that_are_answered(desk: Desk) -> N
     assert desk.arc("skills", "show", "--name", "fleet-router").out == shown
 
 
+def test_a_dry_run_of_one_sensor_tells_of_no_other(desk: Desk) -> None:
+    desk.waits("inbox", 1)
+    routes = skill(desk, "fleet-router", "dry-run")
+    assert "1 route planned" in routes.lines[0]
+    assert "steal" not in routes.out
+    steals = desk.arc("sensors", "run", "fleet-rebalance", "--dry-run", "--json").data
+    assert (steals["sensor"], "routes" in steals) == ("fleet-rebalance", False)
+    both = desk.arc("plan", "--json").data
+    assert {"routes", "steals", "drains"} <= both.keys()
+
+
 def test_before_any_run_the_status_says_so(desk: Desk) -> None:
     assert "has not run yet" in skill(desk, "fleet-rebalance", "status").out
 
