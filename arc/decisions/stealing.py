@@ -11,6 +11,7 @@ from .crowds import Crowd, Likeness, Sorter, Stock
 from .domains import Domain
 from .explain import NodeVerdict, Objection, Steal, StealPlan
 from .limits import StealLimits
+from .lines import lines_of
 from .memory import Memory
 from .node_rules import free_slots_of, judge_nodes
 from .pairing import Pairs, Receiver, receivers_of, whose_work
@@ -69,8 +70,9 @@ def plan_steals(
     ]
     pairs = Pairs(receivers, limits)
     if limits.swift:
-        steals = steal_swiftly(stocks, pairs, nodes, mint, known)
-        reason = reasons_swiftly(pairs, nodes, known)
+        lines = lines_of(stocks, nodes, limits, known)
+        steals = steal_swiftly(lines, pairs, mint)
+        reason = reasons_swiftly(lines, pairs)
     else:
         steals = steal_as_arc0(stocks, pairs, mint, known)
         reason = reasons_as_arc0(pairs, len(steals) + sum(known.taken.values()))
