@@ -49,13 +49,21 @@ def ears_for(domains: JsonObject) -> Ears:
     by_word: dict[str, str] = {}
     for word, name in _said(domains, "words"):
         by_word.setdefault(word, name)
-    some = "|".join(map(re.escape, sorted(by_word, key=len, reverse=True)))
+    some = "|".join(map(_whole, sorted(by_word, key=len, reverse=True)))
     return Ears(
         tuple(sorted(starts, key=lambda start: -len(start[0]))),
-        re.compile(rf"(?<!\w)(?:{some})(?!\w)") if some else None,
+        re.compile(rf"(?:{some})(?!\w)") if some else None,
         by_word,
         tuple(start for start, _ in starts),
     )
+
+
+def _whole(word: str) -> str:
+    """The word with nothing of another one before it. Each begins with its own first letter, and
+    only then looks back: so a search passes over all other letters quickly.
+    """
+    first, rest = re.escape(word[0]), re.escape(word[1:])
+    return rf"{first}(?<!\w{first}){rest}"
 
 
 def _said(domains: JsonObject, key: str) -> list[tuple[str, str]]:
