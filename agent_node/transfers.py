@@ -187,7 +187,10 @@ def answer_bar(desk: Desk, session: Session, request: Request) -> JsonObject:
 
 
 def answer_reown(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """This node becomes the one owner, unless one of its own attempts may still live."""
+    """This node becomes the one owner, unless one of its own attempts may still live.
+
+    `alone`: a person has named these tasks, so one that is PARKED here runs again.
+    """
     targets, fenced = _targets(request), _incarnations(request, "fenced")
     uids = [target.uid for target in targets]
     command = moves.Reown(
@@ -196,6 +199,7 @@ def answer_reown(desk: Desk, session: Session, request: Request) -> JsonObject:
         nodes=_incarnations(request, "nodes"),
         evidence=evidence_of(desk, uids),
         living=living(desk, uids),
+        alone=request.fields.has("alone") and request.fields.flag("alone"),
         sender=session.sender(request),
     )
     return {"results": [reowned_out(owned) for owned in desk.apply(request, command)]}

@@ -85,15 +85,17 @@ async def settle_uid(
     """Decide where one task lives that quarantine has set apart, and see that it lives only there.
 
     It runs where it is, if a node that is not in quarantine has it; the copy that is set apart
-    gives way. Else the newest copy is owned again. Nothing is done unless every node answers.
+    gives way. Else the newest copy is owned again, also one that was PARKED because its end is not
+    known. Nothing is done unless every node answers.
     """
     others, refused = who_answers(links, view, everybody=everybody, fenced=fenced)
     if refused:
         return Reowning(uid, "refused", rule="not_all_answer", because=refused)
     standing_now = standing(view, fenced)
     (done,) = await reown(
-        others, view, [uid], fenced=standing_now, copies_give_way=True, dry_run=dry_run
-    )
+        others, view, [uid], fenced=standing_now, copies_give_way=True, parked_runs_again=True,
+        dry_run=dry_run,
+    )  # fmt: skip
     return done
 
 

@@ -70,6 +70,7 @@ async def reown(
     *,
     fenced: Sequence[Fenced],
     copies_give_way: bool = False,
+    parked_runs_again: bool = False,
     dry_run: bool = False,
 ) -> tuple[Reowning, ...]:
     """One answer for each task. `others` are all nodes that are not off, as they are now.
@@ -77,11 +78,13 @@ async def reown(
     Every node but the winner is barred first, at an epoch above all that any of them named; one
     that says no, or nothing, leaves the task as it is. The newest copy wins. `copies_give_way`: a
     task that lives somewhere bars the copies that quarantine set apart elsewhere.
+    `parked_runs_again`: a person has named these tasks, so PARKED is no life of its own.
     """
     wanted = list(uids)
     done: list[Reowning] = []
     for start in range(0, len(wanted), BATCH_MAX):
-        work = _Work(others, view, tuple(fenced), dry_run=dry_run)
+        work = _Work(others, view, tuple(fenced), parked_runs_again=parked_runs_again,
+                     dry_run=dry_run)  # fmt: skip
         cases = await asyncio.gather(*map(work.look, wanted[start : start + BATCH_MAX]))
         for case in cases:
             work.choose(case, copies_give_way=copies_give_way)
@@ -100,9 +103,11 @@ class _Work:
         view: FleetView,
         fenced: tuple[Fenced, ...],
         *,
+        parked_runs_again: bool,
         dry_run: bool,
     ) -> None:
         self._others, self._fenced, self._dry_run = others, fenced, dry_run
+        self._parked_runs_again = parked_runs_again
         self._set_apart = {node.name for node in view.seen if node.report.state == "quarantined"}
 
     async def look(self, uid: str) -> _Case:
@@ -146,7 +151,9 @@ class _Work:
             return _Copy(name, state, rank, lives=False)
         apart = name in self._set_apart and state in ("READY", "PARKED")
         orphan = state == "HELD" and self._held_from_the_dead(shown)
-        return _Copy(name, state, (True, shown.task.epoch, name), lives=not (apart or orphan))
+        named = state == "PARKED" and self._parked_runs_again
+        lives = not (apart or orphan or named)
+        return _Copy(name, state, (True, shown.task.epoch, name), lives=lives)
 
     def _went_to_the_dead(self, shown: Shown) -> bool:
         last = max(_moves(shown, "giver", "committed"), key=_epoch_of, default=None)
@@ -208,6 +215,8 @@ class _Work:
                       for other in self._others.values()],
             "incarnation": end.incarnation,
         }  # fmt: skip
+        if do == "reown" and self._parked_runs_again:
+            fields["alone"] = True  # every other node has said that it is barred
         if self._dry_run:
             fields["dry_run"] = True
         try:

@@ -258,6 +258,54 @@ async def test_a_word_on_a_task_that_no_node_has_is_refused(nodes: SomeNodes) ->
     assert (one.outcome, one.rule) == ("refused", "unknown_task")
 
 
+async def parked(nodes: SomeNodes, name: str) -> None:
+    """Task 1 ran there, and nobody can say how it ended."""
+    store = nodes.machines[name].store
+    claimed = store.apply(c.Claim(name))
+    assert isinstance(claimed, c.Claimed)
+    store.apply(c.Finish(uid(1), claimed.n, c.Result("unproved")))
+    assert nodes.states(1) == {name: "PARKED"}
+
+
+async def test_a_parked_task_of_a_healthy_node_runs_again_there_by_a_word(
+    nodes: SomeNodes,
+) -> None:
+    """Where PARKED counts as a life of its own, the word does nothing."""
+    nodes.add("iris", 1)
+    await parked(nodes, "iris")
+    view = await nodes.view()
+    dry = await settle_uid(nodes.links, view, uid(1), dry_run=True)
+    assert ((dry.outcome, dry.node), nodes.states(1)) == (("reowned", "iris"), {"iris": "PARKED"})
+    one = await settle_uid(nodes.links, view, uid(1))
+    assert (one.outcome, one.node, nodes.states(1)) == ("reowned", "iris", {"iris": "READY"})
+
+
+async def test_a_parked_task_that_had_moved_runs_again_where_it_is_parked(nodes: SomeNodes) -> None:
+    nodes.add("iris", 1)
+    await carry_out([nodes.steal(1, "iris", "loom")], nodes.links)
+    await parked(nodes, "loom")
+    one = await settle_uid(nodes.links, await nodes.view(), uid(1))
+    assert (one.outcome, one.node, nodes.states(1)) == ("reowned", "loom", {"loom": "READY"})
+    await carry_out([nodes.steal(1, "loom", "forge", x=2)], nodes.links)
+    assert nodes.states(1) == {"forge": "READY"}, "it may move on from there"
+
+
+async def test_a_fence_lets_nothing_run_again_that_is_parked_on_a_living_node(
+    nodes: SomeNodes,
+) -> None:
+    """A fence names a machine, no task: what nobody can prove elsewhere stays a person's matter."""
+    nodes.add("iris", 1)
+    await carry_out([nodes.steal(1, "iris", "loom")], nodes.links)
+    await carry_out([nodes.steal(1, "loom", "forge", x=2)], nodes.links)
+    await parked(nodes, "forge")
+    view = await nodes.view()
+    life = next(node.report.incarnation for node in view.seen if node.name == "loom")
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life)
+    assert [one.outcome for one in report.tasks] in ([], ["lives"])
+    assert nodes.states(1) == {"forge": "PARKED"}
+
+
 async def test_a_task_that_lives_is_left_where_it_is(nodes: SomeNodes) -> None:
     nodes.add("iris", 1)
     one = await settle_uid(nodes.links, await nodes.view(), uid(1))
