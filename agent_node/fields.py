@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import cast
 
 from .clock import iso, parse_iso
@@ -21,10 +21,13 @@ TAG_MAX = 64
 TEXT_MAX = 4096
 NESTING_MAX = DEPTH_MAX // 2
 ATTEMPT_MAX = 900_000_000  # nine digits name a folder
+SETS_MAX = 512  # sets of tags that are kept, of some 10 KB at most
 
 Check = Callable[[JsonValue, str], JsonValue]
 is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
-_is_stamp = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}\.[0-9]{3}Z").fullmatch
+_is_stamp = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+).fullmatch
 _BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _is_money = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?").fullmatch
 
@@ -103,16 +106,23 @@ def moment(value: JsonValue, name: str) -> JsonValue:
     """A zoned ISO 8601 time, kept as UTC text of one width."""
     if type(value) is not str:
         raise _wrong(value, name, "a time as text")
-    if _is_stamp(value) and value[:4] != "0000":
-        try:
-            datetime.fromisoformat(value)
-        except ValueError as error:
-            raise BadInput(str(error), name) from error
+    if is_stamp(value):
         return value
     try:
         return iso(parse_iso(value))
     except (ValueError, OverflowError) as error:
         raise BadInput(str(error), name) from error
+
+
+def is_stamp(text: str) -> bool:
+    """Whether it is a time already as we write it: UTC, to the millisecond, of one width."""
+    if not _is_stamp(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def money(value: JsonValue, name: str) -> JsonValue:
@@ -152,16 +162,30 @@ def words(value: JsonValue, name: str) -> JsonValue:
     """A set of tags: at most 64 of 64 characters; kept sorted, each once."""
     if type(value) is not list:
         raise _wrong(value, name, "a list of words")
+    try:
+        return [*tag_set(tuple(value))]
+    except BadInput as error:
+        raise BadInput(str(error), name) from None
+    except TypeError:
+        raise BadInput(_NO_TAG, name) from None
+
+
+_NO_TAG = f"each entry is 1 to {TAG_MAX} characters of text"
+
+
+@lru_cache(SETS_MAX)  # a fleet says the same few sets again and again; what is refused is not kept
+def tag_set(value: tuple[JsonValue, ...]) -> tuple[str, ...]:
+    """The same, of a tuple; `TypeError` where an entry is an object or a list."""
     if len(value) > TAGS_MAX:
-        raise BadInput(f"{len(value)} entries; at most {TAGS_MAX} are taken", name)
+        raise BadInput(f"{len(value)} entries; at most {TAGS_MAX} are taken")
     if not value:
-        return value
-    listed = cast("list[str]", value)
+        return ()
+    listed = cast("tuple[str, ...]", value)
     if {*map(type, value)} != {str} or max(map(len, listed)) > TAG_MAX or "" in listed:
-        raise BadInput(f"each entry is 1 to {TAG_MAX} characters of text", name)
+        raise BadInput(_NO_TAG)
     if not "".join(listed).isprintable():
-        raise BadInput("an entry holds a character that cannot be printed", name)
-    return [*sorted(set(listed))] if len(listed) > 1 else value
+        raise BadInput("an entry holds a character that cannot be printed")
+    return (*sorted(set(listed)),)
 
 
 def ordered_words(value: JsonValue, name: str) -> JsonValue:

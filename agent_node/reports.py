@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
-from . import fields
 from .errors import BadInput
 from .queries import Doubt
 from .requests import Fields
@@ -25,9 +24,8 @@ _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version 
 STATES = ("active", "paused", "draining", "drained", "quarantined")
 
 
-@dataclass(frozen=True)
-class AgentReport:
-    """One agent of a node, as its node reports it."""
+class AgentReport(NamedTuple):
+    """One agent of a node, as its node reports it; a tuple, for a survey makes hundreds."""
 
     name: str
     state: str  # available, full or failing
@@ -38,8 +36,7 @@ class AgentReport:
     paused: bool = False
 
 
-@dataclass(frozen=True)
-class StatusReport:
+class StatusReport(NamedTuple):
     """fleet-status.json, checked: within bounds, of one mind with itself, unknown fields ignored.
 
     All times are by the node's own clock; compare them with each other only.
@@ -59,7 +56,7 @@ class StatusReport:
     free_slots: int
     state: str
     reason: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = MappingProxyType({})
     movable_count: int = 0
     oldest_ready_s: float | None = None
     doubts: tuple[Doubt, ...] = ()
@@ -82,10 +79,10 @@ def parse_report(document: JsonObject) -> StatusReport:
         incarnation=said.ulid("incarnation"),
         generation=said.whole("generation", 0, 2**62),
         version=said.text("version", 64),
-        written_at=cast("str", said.take("written_at", fields.moment)),
+        written_at=said.moment("written_at"),
         dispatcher=said.word("dispatcher", "running", "stopped"),
         idle=said.flag("idle"),
-        idle_since=_maybe_moment(said, "idle_since"),
+        idle_since=said.maybe_moment("idle_since"),
         pending_count=said.whole("pending_count", 0, COUNT_MAX),
         running_count=said.whole("running_count", 0, COUNT_MAX),
         slots=said.whole("slots", 0, SLOTS_MAX),
@@ -95,7 +92,7 @@ def parse_report(document: JsonObject) -> StatusReport:
         counts=_counts(said),
         movable_count=said.maybe_whole("movable_count", 0, COUNT_MAX) or 0,
         oldest_ready_s=said.seconds("oldest_ready_s", SECONDS_MAX),
-        doubts=read_doubts(said) if said.has("doubts") else (),
+        doubts=read_doubts(said) if document.get("doubts") not in (None, []) else (),
         agents=tuple(map(_agent, said.objects("agents", AGENTS_MAX))),
         skills=said.words("skills"),
         capabilities=said.words("capabilities"),
@@ -144,24 +141,19 @@ def read_doubts(said: Fields) -> tuple[Doubt, ...]:
 
 def _agent(entry: Fields) -> AgentReport:
     return AgentReport(
-        name=entry.node("name"),
-        state=entry.word("state", "available", "full", "failing"),
-        slots=entry.whole("slots", 0, SLOTS_MAX),
-        running=entry.whole("running", 0, SLOTS_MAX),
-        skills=entry.words("skills"),
-        last_heartbeat=_maybe_moment(entry, "last_heartbeat"),
-        paused=entry.flag("paused"),
+        entry.node("name"),
+        entry.word("state", "available", "full", "failing"),
+        entry.whole("slots", 0, SLOTS_MAX),
+        entry.whole("running", 0, SLOTS_MAX),
+        entry.words("skills"),
+        entry.maybe_moment("last_heartbeat"),
+        entry.flag("paused"),
     )
-
-
-def _maybe_moment(said: Fields, name: str) -> str | None:
-    """A time as text of fixed width, so that texts compare; None where there is none."""
-    return cast("str", said.take(name, fields.moment)) if said.has(name) else None
 
 
 def _counts(said: Fields) -> dict[str, int]:
     found = said.inside("counts") if said.has("counts") else Fields({}, "counts")
-    named = list(filter(_is_state, found.values))[:64]
+    named = [*filter(_is_state, found.values)][:64]
     return {state: found.whole(state, 0, COUNT_MAX) for state in named}
 
 

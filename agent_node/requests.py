@@ -9,6 +9,7 @@ from . import fields
 from .errors import BadInput
 from .fields import Check
 from .strict import JsonObject, JsonValue, decode_object, kind_of
+from .ulid import is_ulid
 from .wire import Id
 
 ID_MAX = 64
@@ -25,22 +26,28 @@ class NotARequest(BadInput):
 
 
 class Fields:
-    """One object of a request. A field that we do not know is ignored: a newer hub may say more."""
+    """One object of a request. A field that we do not know is ignored: a newer hub may say more.
 
-    def __init__(self, values: JsonObject, where: str = "") -> None:
+    What is as it should be is looked at first and taken at once; the checks say what is wrong.
+    """
+
+    __slots__ = ("_place", "_where", "values")
+
+    def __init__(self, values: JsonObject, where: str = "", place: int | None = None) -> None:
         self.values = values
-        self._where = where
+        self._where, self._place = where, place
 
     def name_of(self, name: str) -> str:
         """The field as an error calls it: `moves[3].xfer`."""
-        return f"{self._where}.{name}" if self._where else name
+        where = self._where if self._place is None else f"{self._where}[{self._place}]"
+        return f"{where}.{name}" if where else name
 
     def take(self, name: str, check: Check) -> JsonValue:
         """The checked value of a field that has to be there."""
         value = self.values.get(name)
         if value is None:
             raise BadInput("missing", self.name_of(name))
-        return check(value, f"{self._where}.{name}" if self._where else name)
+        return check(value, self.name_of(name))
 
     def has(self, name: str) -> bool:
         """Whether the field says something; null says nothing."""
@@ -60,10 +67,16 @@ class Fields:
 
     def ulid(self, name: str) -> str:
         """A uid or a transfer id."""
+        value = self.values.get(name)
+        if type(value) is str and is_ulid(value):
+            return value
         return cast("str", self.take(name, fields.ulid))
 
     def node(self, name: str) -> str:
         """The name of a node, a hub or an agent."""
+        value = self.values.get(name)
+        if type(value) is str and fields.is_name(value):
+            return value
         return cast("str", self.take(name, fields.node_name))
 
     def maybe_node(self, name: str) -> str | None:
@@ -72,14 +85,17 @@ class Fields:
 
     def whole(self, name: str, lowest: int, highest: int) -> int:
         """A whole number in a range."""
-        value = self.values.get(name)  # a report has many: the usual case is looked at first
+        value = self.values.get(name)
         if type(value) is int and lowest <= value <= highest:
             return value
         return cast("int", self.take(name, fields.integer(lowest, highest)))
 
     def maybe_whole(self, name: str, lowest: int, highest: int) -> int | None:
         """Such a number; None when the request says nothing."""
-        return self.whole(name, lowest, highest) if self.has(name) else None
+        value = self.values.get(name)
+        if type(value) is int and lowest <= value <= highest:
+            return value
+        return None if value is None else self.whole(name, lowest, highest)
 
     def limit(self, default: int, most: int) -> int:
         """How many entries the asker wants at most."""
@@ -105,8 +121,26 @@ class Fields:
             return value
         return self.has(name) and bool(self.take(name, fields.boolean))
 
+    def moment(self, name: str) -> str:
+        """A time as text of fixed width, so that texts compare."""
+        value = self.values.get(name)
+        if type(value) is str and fields.is_stamp(value):
+            return value
+        return cast("str", self.take(name, fields.moment))
+
+    def maybe_moment(self, name: str) -> str | None:
+        """Such a time; None when the request says nothing."""
+        value = self.values.get(name)
+        if type(value) is str and fields.is_stamp(value):
+            return value
+        return None if value is None else self.moment(name)
+
     def word(self, name: str, *words: Word) -> Word:
         """One of a few words."""
+        value = self.values.get(name)
+        for word in words:
+            if value == word:
+                return word
         return cast("Word", self.take(name, fields.one_of(*words)))
 
     def words(self, name: str) -> tuple[str, ...]:
@@ -115,8 +149,14 @@ class Fields:
 
     def maybe_words(self, name: str) -> tuple[str, ...] | None:
         """The same, where an empty list and no list are different words."""
-        if not self.has(name):
+        value = self.values.get(name)
+        if value is None:
             return None
+        if type(value) is list:
+            try:
+                return fields.tag_set(tuple(value))
+            except (BadInput, TypeError):
+                pass  # the check below says what is wrong, and where
         return tuple(cast("list[str]", self.take(name, fields.words)))
 
     def mapping(self, name: str) -> JsonObject:
@@ -132,15 +172,12 @@ class Fields:
 
     def objects(self, name: str, most: int) -> list[Fields]:
         """A list of objects; each knows its place for the errors it may be part of."""
-        found = self.entries(name, most)
+        found, where, listed = self.entries(name, most), self.name_of(name), []
         for place, value in enumerate(found):
             if not isinstance(value, dict):
-                where = self.name_of(f"{name}[{place}]")
-                raise BadInput(f"a {kind_of(value)} where an object belongs", where)
-        return [
-            Fields(cast("JsonObject", value), self.name_of(f"{name}[{place}]"))
-            for place, value in enumerate(found)
-        ]
+                raise BadInput(f"a {kind_of(value)} where an object belongs", f"{where}[{place}]")
+            listed.append(Fields(value, where, place))
+        return listed
 
     def entries(self, name: str, most: int) -> list[JsonValue]:
         """A list whose entries are looked at one by one, later."""

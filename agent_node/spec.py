@@ -11,6 +11,7 @@ from .task import DEFAULTS, IMMUTABLE, Task
 # Fields whose inside is free and may hold floats.
 LOOSE_FIELDS = ("extra", "retry", "validate", "depends_on", "context_refs")
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 
 def spec_of(task: Task) -> str:
@@ -42,7 +43,10 @@ def content_of(spec: str) -> JsonObject:
 
 def values_of(spec: str) -> JsonObject:
     """The immutable fields that a spec holds; absent ones are at their default."""
-    values: JsonObject = json.loads(spec)
+    values: JsonObject
+    values, end = _decode(spec)
+    if end != len(spec):
+        raise ValueError(f"a spec of {len(spec)} characters ends at {end}")
     for name in LOOSE_FIELDS:
         if name in values:
             values[name] = _with_floats(values[name])

@@ -217,8 +217,10 @@ _ORDER = tuple(entry.name for entry in fields(Task))
 IMMUTABLE = frozenset(_ORDER[: _ORDER.index("extra") + 1])
 SETTABLE = frozenset(_ORDER[_ORDER.index("priority") : _ORDER.index("tags") + 1])
 LIFE = frozenset(_ORDER) - IMMUTABLE - SETTABLE
-_ALWAYS = ("uid", "subject")  # which have no default, only a place
 DEFAULTS = Task(uid="0" * 26, subject="-").__dict__
+_MUST_SAY = ("uid", "subject")  # which have no default, only a place
+_SILENT = {name: value for name, value in DEFAULTS.items() if name not in _MUST_SAY}
+_UNKNOWN = object()
 
 
 def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
@@ -228,26 +230,24 @@ def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
     known: dict[str, JsonValue] = {}
     unknown: JsonObject = {}
     for name, value in document.items():
+        # Most fields of a task that travels say nothing; of those nothing has to be checked.
+        default = _SILENT.get(name, _UNKNOWN)
+        if value == default and type(value) is type(default):
+            continue
         check = FIELDS.get(name)
         if check is None:
             unknown[name] = value
-        elif not _is_default(name, value):
+        else:
             known[name] = check(value, name)
     if mint is not None:
         known.setdefault("uid", mint)
-    for needed in ("uid", "subject"):
+    for needed in _MUST_SAY:
         if not known.get(needed):
             raise BadInput("missing or empty; every task has one", needed)
     if unknown:
         known["extra"] = _with_unknown(known.get("extra"), unknown)
     _settle_priority(document, known)
     return built_task(known)
-
-
-def _is_default(name: str, value: JsonValue) -> bool:
-    """Most fields of a task that travels say nothing; of those nothing has to be checked."""
-    default = DEFAULTS[name]
-    return value == default and type(value) is type(default) and name not in _ALWAYS
 
 
 def _with_unknown(extra: JsonValue, unknown: JsonObject) -> JsonObject:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
 
-from agent_node.clock import Clock, parse_iso
+from agent_node.clock import Clock
 from agent_node.reports import StatusReport
 from agent_node.strict import JsonObject
 
@@ -30,6 +33,7 @@ from .errors import (
 from .links import Link
 
 DEADLINE_S = 10.0
+_NOBODYS = Role()
 
 # The first class that fits names the rule; a class stands before those it is a kind of.
 _RULES: tuple[tuple[type[ArcError], str], ...] = (
@@ -55,36 +59,123 @@ async def survey(
     the hub's own seconds since boot.
     """
     at = clock.now()
-    names = sorted(links)
-    found = await asyncio.gather(*(
-        _look(links[name], roles.get(name, Role()), clock, deadline_s) for name in names
-    ))  # fmt: skip
+    found = await _Round(links, roles, clock, deadline_s).take()
     over = clock.boottime()
-    seen = tuple(
-        NodeSeen(one.name, one.report, one.role, over - received, one.took_s, one.clock_off_s)
-        for one, received in found
-        if isinstance(one, NodeSeen)
-    )
-    return FleetView(at, seen, tuple(one for one, _ in found if isinstance(one, NodeUnseen)))
+    told = [found[name] for name in sorted(links)]
+    seen = tuple(one.aged(over) for one in told if isinstance(one, _Answered))
+    return FleetView(at, seen, tuple(one for one in told if isinstance(one, NodeUnseen)))
 
 
-async def _look(
-    link: Link, role: Role, clock: Clock, deadline_s: float
-) -> tuple[NodeSeen | NodeUnseen, float]:
-    """One node, and when it had answered by the hub's seconds since boot."""
-    asked, asked_at = clock.boottime(), clock.now()
-    try:
-        async with asyncio.timeout(deadline_s):
-            report = await _report(link, deadline_s)
-        received = clock.boottime()
-        took_s = received - asked
-        # The node wrote at some moment of the round trip; half of it is the fairest guess.
-        off_s = (parse_iso(report.written_at) - asked_at).total_seconds() - took_s / 2
-    except ArcError as error:
-        return _unseen(link.name, role, error), clock.boottime()
-    except TimeoutError:
-        return _unseen(link.name, role, _silent(link.name, deadline_s)), clock.boottime()
-    return NodeSeen(link.name, report, role, 0.0, took_s, round(off_s, 3)), received
+@dataclass(slots=True)
+class _Asked:
+    """One node, and when it was asked, by the hub's seconds since boot."""
+
+    link: Link
+    role: Role
+    incarnation: str
+    asked: float
+
+    def answered(self, report: StatusReport, received: float, since: datetime) -> _Answered:
+        """Seen; `since` is when the hub booted, by its wall clock as it is now."""
+        # The node wrote at some moment of the round trip; its middle is the fairest guess.
+        wrote = (datetime.fromisoformat(report.written_at) - since).total_seconds()
+        off_s = round(wrote - (self.asked + received) / 2, 3)
+        return _Answered(
+            self.link.name, report, self.role, received, received - self.asked, off_s
+        )
+
+
+@dataclass(slots=True)
+class _Answered:
+    """A node that was seen, and when it had answered, by the hub's seconds since boot."""
+
+    name: str
+    report: StatusReport
+    role: Role
+    received: float
+    took_s: float
+    clock_off_s: float
+
+    def aged(self, now: float) -> NodeSeen:
+        age_s = now - self.received
+        return NodeSeen(self.name, self.report, self.role, age_s, self.took_s, self.clock_off_s)
+
+
+class _Round:
+    """One round of questions. A node whose session is open costs neither a task nor a timer: it is
+    asked at once, and read as it answers. All others are looked at meanwhile, one by one.
+    """
+
+    def __init__(
+        self, links: Mapping[str, Link], roles: Mapping[str, Role], clock: Clock, deadline_s: float
+    ) -> None:
+        self._links, self._roles = links, roles
+        self._clock, self._deadline_s = clock, deadline_s
+        self._since = clock.now() - timedelta(seconds=clock.boottime())
+        self._came: list[tuple[_Asked, JsonObject | ArcError, float]] = []
+        self._rings = asyncio.Event()
+        self._looks: list[asyncio.Task[None]] = []
+        self._found: dict[str, _Answered | NodeUnseen] = {}
+
+    async def take(self) -> Mapping[str, _Answered | NodeUnseen]:
+        """What became of each node."""
+        missing = sum(map(self._put, self._links.values()))
+        try:
+            while missing:
+                await self._rings.wait()  # not for ever: each has the limit that `put` was given
+                self._rings.clear()
+                came, self._came = self._came, []
+                missing -= len(came)
+                for one in came:
+                    self._read(*one)
+            await asyncio.gather(*self._looks)
+        finally:
+            for look in self._looks:
+                look.cancel()
+        return self._found
+
+    def _put(self, link: Link) -> bool:
+        """Whether its answer comes by itself; a node that has to be met first is looked at."""
+        role, met = self._roles.get(link.name, _NOBODYS), link.met
+        if met is not None:
+            asked = _Asked(link, role, met.incarnation, self._clock.boottime())
+            if link.put("status", partial(self._tell, asked), timeout_s=self._deadline_s):
+                return True
+        self._look_at(link, role)
+        return False
+
+    def _tell(self, asked: _Asked, said: JsonObject | ArcError) -> None:
+        self._came.append((asked, said, self._clock.boottime()))
+        self._rings.set()
+
+    def _read(self, asked: _Asked, said: JsonObject | ArcError, received: float) -> None:
+        name = asked.link.name
+        if isinstance(said, ArcError):
+            self._found[name] = _unseen(name, asked.role, said)
+            return
+        try:
+            report = read_report(name, asked.incarnation, said)
+            self._found[name] = asked.answered(report, received, self._since)
+        except AnswerUnreadable as error:
+            if said.get("incarnation") != asked.incarnation:
+                self._look_at(asked.link, asked.role)  # it has to be met anew
+            else:
+                self._found[name] = _unseen(name, asked.role, error)
+
+    def _look_at(self, link: Link, role: Role) -> None:
+        self._looks.append(asyncio.create_task(self._look(link, role)))
+
+    async def _look(self, link: Link, role: Role) -> None:
+        asked = self._clock.boottime()
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                report = await _report(link, self._deadline_s)
+            one, received = _Asked(link, role, "", asked), self._clock.boottime()
+            self._found[link.name] = one.answered(report, received, self._since)
+        except ArcError as error:
+            self._found[link.name] = _unseen(link.name, role, error)
+        except TimeoutError:
+            self._found[link.name] = _unseen(link.name, role, _silent(link.name, self._deadline_s))
 
 
 async def _report(link: Link, deadline_s: float) -> StatusReport:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from agent_node.clock import Clock
 from agent_node.strict import JsonObject
 
-from .links import EventHeard, Link, Met
+from .errors import ArcError
+from .links import EventHeard, Link, Met, Told
 
 SLOW_S = 2.0  # the origin's own figure: worst case 15 calls a cycle, each under two seconds
 SLOW_MAX = 20
@@ -84,6 +85,15 @@ class _Counted:
             return await self._link.ask(do, fields, timeout_s=timeout_s)
         finally:
             self._tally.note(self.name, do, self._clock.boottime() - began)
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        began = self._clock.boottime()
+
+        def counted(said: JsonObject | ArcError) -> None:
+            self._tally.note(self.name, do, self._clock.boottime() - began)
+            told(said)
+
+        return self._link.put(do, counted, timeout_s=timeout_s)
 
     async def meet(self, *, anew: bool = False) -> Met:
         return await self._link.meet(anew=anew)

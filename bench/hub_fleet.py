@@ -32,6 +32,16 @@ class Far:
 
     state: Path
     ports: Mapping[str, int]
+    pid: int
+
+    def wait_for_programs(self) -> None:
+        """Return when every program it started is over: what comes next would share its cores."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        give_up = time.monotonic() + ANSWER_WITHIN_S
+        while children.read_text().strip():
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"programs run on after {ANSWER_WITHIN_S} s")
+            time.sleep(0.01)
 
     def settings(self, kind: str, file: Path) -> FleetSettings:
         """The fleet as fleet.yaml would have it; `kind` says what each session does."""
@@ -69,7 +79,7 @@ def far_side(
         key, keys = parse_host_key(told["host_key"]), HostKeys(state / "known_hosts")
         for name in told["ports"]:
             keys.pin(name, key, fingerprint=key.fingerprint)
-        yield Far(state, told["ports"])
+        yield Far(state, told["ports"], process.pid)
     finally:
         process.stdin.close()
         process.terminate()

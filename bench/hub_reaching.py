@@ -188,11 +188,12 @@ class Contact:
         self._open.append(await connect_all(logins, self.key))
 
     def side(self, story: Story) -> Callable[[], float]:
-        """Milliseconds of the story alone; what it opened is closed before the next one."""
+        """Milliseconds of the story alone; what it opened is over before the next one begins."""
 
         def take() -> float:
             took = self.runner.run(took_ms(story))
             self.runner.run(self._close())
+            self.far.wait_for_programs()
             return took
 
         return take

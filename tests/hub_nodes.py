@@ -14,7 +14,7 @@ from agent_node.strict import JsonObject
 from arc.asking import queued
 from arc.decisions.explain import Steal
 from arc.decisions.view import FleetView
-from arc.links import EventHeard, HelloWords, Link, Met
+from arc.links import EventHeard, HelloWords, Link, Met, Told
 from arc.survey import survey
 from tests.builders import a_task, uid, xfer
 from tests.fleet.machines import Machine, MemoryLink, Moment, Weather
@@ -142,6 +142,9 @@ class ALink:
     async def meet(self, *, anew: bool = False) -> Met:
         self.anew += anew
         return self.met
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        return False
 
     async def listen(self, heard: EventHeard) -> None:
         """Nothing to tell."""

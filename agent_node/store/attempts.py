@@ -7,9 +7,9 @@ from functools import cache
 from ..commands import Beat, Because, Claim, Finish, Finished, Result, Started
 from ..retries import Again, judge_failure, judge_interruption
 from ..spec import values_of
-from ..strict import JsonObject
 from ..task import State
 from .claims import claim
+from .completing import complete, told
 from .history import file_attempt
 from .transaction import LAST_EVENT, Transaction, may_change, to_json
 
@@ -56,9 +56,11 @@ def finish(tx: Transaction, command: Finish) -> Finished:
 
 
 def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | None]:
+    if _completed_at_once(tx, command):
+        return State.COMPLETED, None
     row = tx.db.execute(
-        "SELECT state, agent, failures, interruptions, max_attempts, stopping, spec,"
-        f" (SELECT a.streak FROM agent a WHERE a.name = task.agent), {LAST_EVENT} FROM task"
+        "SELECT seq, state, agent, failures, interruptions, max_attempts, stopping, spec,"
+        " (SELECT a.streak FROM agent a WHERE a.name = task.agent) FROM task"
         " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')",
         (command.uid, command.n),
     ).fetchone()
@@ -77,6 +79,23 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
     return new.state, None
 
 
+def _completed_at_once(tx: Transaction, command: Finish) -> bool:
+    """The usual end of an attempt that this process claimed: its row is not read before."""
+    known = tx.live.claimed.pop(command.uid, None)
+    if known is None or known.n != command.n or not _stays(command.result):
+        return False
+    for was in (State.RUNNING, State.CLAIMED):
+        if tx.count(was) and complete(tx, command, was=was, seq=known.seq, agent=known.agent):
+            _end_streak(tx, known.agent)
+            return True
+    return False
+
+
+def _end_streak(tx: Transaction, agent: str) -> None:
+    if agent in tx.live.failing:
+        tx.db.execute("UPDATE agent SET streak = 0 WHERE name = ?", (agent,))
+
+
 def _stays(result: Result) -> bool:
     """Whether the task's own row says all that there is to say of the attempt's end."""
     return result.kind == "completed" and result.error_kind is None and result.message is None
@@ -93,9 +112,8 @@ def _close_late(tx: Transaction, command: Finish) -> None:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")
 
 
-# state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent, and the
-# number of the last event
-_Row = tuple[str, str | None, int, int, int, str | None, str, int | None, int]
+# seq, state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent
+_Row = tuple[int, str, str | None, int, int, int, str | None, str, int | None]
 
 
 _CLOSE = f"""
@@ -117,8 +135,8 @@ class _Ending:
 
     def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
         self.tx, self.command, self.result = tx, command, command.result
-        was, self.agent, self.failures, self.interruptions = row[:4]
-        self.max_attempts, self.stopping, self.spec, self.streak, self.last_event = row[4:]
+        self.seq, was, self.agent, self.failures, self.interruptions = row[:5]
+        self.max_attempts, self.stopping, self.spec, self.streak = row[5:]
         self.was = State(was)
 
     def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
@@ -129,7 +147,7 @@ class _Ending:
         self.tx.moves(self.was, new)
         self.tx.event(
             event, self.command.uid, n=self.command.n, was=self.was, state=new, by=self.agent,
-            because=because, data=_told(self.result) if event in _TELLING else None,
+            because=because, data=told(self.result) if new is State.FAILED else None,
         )  # fmt: skip
         self.was = new
 
@@ -150,6 +168,8 @@ class _Ending:
         """How many of the agent's attempts failed one after another."""
         if self.result.kind in ("completed", "failed"):
             streak = (self.streak or 0) + 1 if counted else 0
+            if streak:
+                self.tx.live.failing.add(self.agent)
             if streak != self.streak:
                 query = "UPDATE agent SET streak = ? WHERE name = ?"
                 self.tx.db.execute(query, (streak, self.agent))
@@ -164,36 +184,11 @@ def _becomes(new: State, *columns: str) -> str:
     )
 
 
-_TELLING = ("task_completed", "task_failed")
-
-
-def _told(result: Result) -> JsonObject:
-    """What an event says of a result: everything that the hub may want to pass on."""
-    told: JsonObject = {
-        "kind": result.kind,
-        "error_kind": result.error_kind,
-        "message": result.message,
-        "output": result.output,
-        "artifacts": result.artifacts,
-        "cost_usd": result.cost_usd,
-        "tokens": result.tokens,
-        "duration_s": result.duration_s,
-        "exit_code": result.exit_code,
-    }
-    return {name: value for name, value in told.items() if value not in (None, [])}
-
-
 def _completed(ending: _Ending) -> _New:
-    result = ending.result
-    ending.change(
-        State.COMPLETED, "task_completed", None,
-        completed_at=ending.tx.stamp,
-        output=None if result.output is None else to_json(result.output),
-        artifacts=to_json(result.artifacts), cost_usd=result.cost_usd,
-        tokens=None if result.tokens is None else to_json(result.tokens), failure_reason=None,
-        exit_code=result.exit_code, duration_s=result.duration_s,
-        end_event=ending.last_event + ending.tx.events_due + 1,
-    )  # fmt: skip
+    done = complete(
+        ending.tx, ending.command, was=ending.was, seq=ending.seq, agent=ending.agent
+    )
+    assert done, f"{ending.was} did not become COMPLETED"
     return _New(State.COMPLETED)
 
 

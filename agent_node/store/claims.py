@@ -4,67 +4,75 @@ from __future__ import annotations
 
 from ..commands import AgentRow, Because, Claim, Claimed, NothingToClaim, SetAgents
 from ..spec import hash_of
-from ..task import State
+from ..task import UNDERWAY, State
 from .history import LIFE, begin_life
-from .rows import WHOLE, attempts_of, task_of
-from .transaction import LAST_EVENT, LINK_AGENTS, Transaction, may_change
+from .rows import JUST_CLAIMED, claimed_task
+from .transaction import LAST_EVENT, LINK_AGENTS, ClaimedRow, Transaction, may_change
 
 # Rank and seq as one number, so that the least of the few first ones is found without a sort.
 _SEQ_BITS = 44
 _SEQ_MASK = 2**_SEQ_BITS - 1
+_NONE = 2**63 - 1  # beyond every task, and its lower bits are the `seq` of none
+
+_CLAIMED_MAX = 1000  # attempts that are remembered; of those that end, few do so unheard
+
+
+def _first(shared: int) -> str:
+    return f"""coalesce((
+       SELECT (r.rank << {_SEQ_BITS}) + r.seq FROM task r
+        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.shared = {shared}
+        ORDER BY r.rank, r.seq LIMIT 1), {_NONE})"""
+
+
 # One statement takes the task: the node and the agent must be active, the task's needs must be
 # among the agent's powers, and what another node may own by now waits until
-# this boot has heard from the hub.
+# this boot has heard from the hub. Who has more slots than the whole node has tasks under way need
+# not be counted.
 _TAKE = f"""
 UPDATE task
    SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
        heartbeat_at = :now, stopping = NULL, wake_at = NULL, token = :token,
        claim_event = {LAST_EVENT} + :event, life = {LIFE}
  WHERE {may_change(State.CLAIMED)} AND seq = (
-   SELECT min((
-       SELECT (r.rank << {_SEQ_BITS}) + r.seq FROM task r
-        WHERE r.state = 'READY' AND r.need_set = c.need_set AND r.shared = g.shared
-        ORDER BY r.rank, r.seq LIMIT 1)
-     ) & {_SEQ_MASK}
+   SELECT min(min({_first(0)},
+     CASE WHEN node.term = 0 OR node.hello_boot = :boot
+     THEN {_first(1)} ELSE {_NONE} END)) & {_SEQ_MASK}
      FROM agent a
      JOIN node ON node.state = 'active'
      JOIN agent_can c ON c.agent = a.name
-     JOIN (SELECT 0 AS shared UNION ALL SELECT 1) g
-       ON g.shared = 0 OR node.term = 0 OR node.hello_boot = :boot
     WHERE a.name = :agent AND a.state = 'active'
-      AND a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
-                        AND u.state <> 'READY'
-                        AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')))
-RETURNING {WHOLE}, sha256, attempt, life
+      AND (a.slots > :under_way
+           OR a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
+                            AND u.state <> 'READY'
+                            AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING'))))
+RETURNING sha256, attempt, life, {JUST_CLAIMED}
 """
 
 
 def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
     """The most urgent task that this agent may run, now its own; or why there is none."""
     boot = tx.clock.boot_id()
-    token = f"{tx.rng.getrandbits(128):032x}"
+    token = tx.rng.randbytes(16).hex()
     values: dict[str, str | int] = {
         "agent": command.agent, "now": tx.stamp, "boot": boot, "token": token,
-        "event": tx.events_due + 1,
+        "event": tx.events_due + 1, "under_way": sum(map(tx.count, UNDERWAY)),
     }  # fmt: skip
     while row := tx.db.execute(_TAKE, values).fetchone():
-        *whole, sha256, n, life = row
+        sha256, n, life, *said = row
         tx.moves(State.READY, State.CLAIMED)
-        if hash_of(whole[-1]) != sha256:
-            _set_aside(tx, int(whole[0]))
+        if hash_of(said[-1]) != sha256:
+            _set_aside(tx, said[0])
             values["event"] = tx.events_due + 1
             continue
         if life is None:
-            begin_life(tx, int(whole[0]), boot)
-        task = task_of(whole, attempts_of(tx.db, _uid(tx, whole[0])) if n > 1 else None)
+            begin_life(tx, said[0], boot)
+        task = claimed_task(tx, said, agent=command.agent)
         tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent)
+        if len(tx.live.claimed) >= _CLAIMED_MAX:
+            tx.live.claimed.clear()
+        tx.live.claimed[task.uid] = ClaimedRow(said[0], n, command.agent)
         return Claimed(task, n, token)
     return NothingToClaim(_why_nothing(tx, command.agent, boot))
-
-
-def _uid(tx: Transaction, seq: object) -> str:
-    (uid,) = tx.db.execute("SELECT uid FROM task WHERE seq = ?", (seq,)).fetchone()
-    return str(uid)
 
 
 def _set_aside(tx: Transaction, seq: int) -> None:

@@ -7,6 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import StoreUnusable
+from ..plain_files import NotPlainFile, open_plain
+
 _SLOT = 256
 
 
@@ -41,7 +44,7 @@ class GenerationFile:
     def read(self) -> Mark | None:
         """The newest whole mark; None when there is no file or no whole mark in it."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = _plain(self._path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         try:
@@ -60,8 +63,7 @@ class GenerationFile:
         os.fdatasync(self._fd)
 
     def _open(self) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._fd = os.open(self._path, flags, 0o600)
+        self._fd = _plain(self._path, os.O_RDWR | os.O_CREAT)
         if os.fstat(self._fd).st_size < 2 * _SLOT:
             # The file has its full length from the start: later writes change no metadata.
             os.pwrite(self._fd, b" " * (2 * _SLOT), 0)
@@ -77,6 +79,13 @@ class GenerationFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _plain(path: Path, flags: int) -> int:
+    try:
+        return open_plain(path, flags)
+    except NotPlainFile as error:
+        raise StoreUnusable(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 def _render(mark: Mark) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
-from ..task import UNDERWAY, State, Task, built_task, to_wire
+from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
 from .history import ATTEMPTS
 from .transaction import Transaction, to_json, words_to_json
 
@@ -59,6 +59,52 @@ def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> T
     if attempts:
         fields["attempts"] = attempts
     return built_task(fields)
+
+
+# Of a task that is claimed for the first time most columns are at their default, and reading them
+# is felt. So these are read, and of the others only whether all of them say nothing.
+_SAID = (
+    "seq", "epoch", "priority", "domain", "source", "expected_s", "max_s", "max_attempts",
+    "ready_at",
+)  # fmt: skip
+_SAID_LISTS = ("skills", "tags", "models")
+_NO_WORDS = ["[]"] * len(_SAID_LISTS)
+_SILENT = sorted({*_ALL} - {*_SAID, *_SAID_LISTS, "state", "agent", "claimed_at", "heartbeat_at"})
+
+
+def _is_default(name: str) -> str:
+    default = DEFAULTS.get(name)  # `wake_at` is no field of a task
+    return f"{name} = '[]'" if default == [] else f"{name} = {default:d}"
+
+
+def _silent() -> str:
+    nulls = [name for name in _SILENT if DEFAULTS.get(name) is None]
+    tests = [_is_default(name) for name in _SILENT if name not in nulls]
+    return " AND ".join([f"coalesce({', '.join(nulls)}) IS NULL", "attempt = 1", *tests])
+
+
+JUST_CLAIMED = ", ".join((*_SAID, *_SAID_LISTS, _silent(), "spec"))
+
+
+def claimed_task(tx: Transaction, row: list[JsonValue], *, agent: str) -> Task:
+    """The whole task of a row that this transaction claimed, and returned as `JUST_CLAIMED`."""
+    silent, spec = row[-2:]
+    if not silent:
+        return _read_claimed(tx, row[0])
+    fields = values_of(str(spec))
+    fields.update(zip(_SAID, row, strict=False))
+    words = row[len(_SAID) : -2]
+    if words != _NO_WORDS:
+        fields.update(zip(_SAID_LISTS, map(json.loads, map(str, words)), strict=True))
+    fields["state"] = "CLAIMED"
+    fields["claim"] = {"agent": agent, "claimed_at": tx.stamp, "heartbeat_at": tx.stamp}
+    return built_task(fields)
+
+
+def _read_claimed(tx: Transaction, seq: JsonValue) -> Task:
+    row = tx.db.execute(f"SELECT attempt, uid, {WHOLE} FROM task WHERE seq = ?", (seq,)).fetchone()
+    attempt, uid, *whole = row
+    return task_of(whole, attempts_of(tx.db, uid) if attempt > 1 else None)
 
 
 _NEW = (

@@ -35,6 +35,7 @@ _COUNTS = """
 SELECT state, count(*) FROM task WHERE state <> 'READY' GROUP BY state
 UNION ALL SELECT 'READY', count(*) FROM task WHERE state = 'READY'
 """
+_FAILING = "SELECT name FROM agent WHERE streak <> 0"
 
 
 class SqliteStore:
@@ -54,6 +55,7 @@ class SqliteStore:
         self.broken = False  # the disk failed: nothing may be built upon this connection
         self._owes_hearsay = False
         self._counts: dict[str, int] = dict(db.execute(_COUNTS).fetchall())
+        live.failing.update(name for (name,) in db.execute(_FAILING))
         self._note_idle(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
@@ -131,7 +133,7 @@ class SqliteStore:
             self.unraised = False
 
     def _note_idle(self, tx: Transaction) -> None:
-        if any(self._counts.get(state, 0) > 0 for state in _BUSY):
+        if self._counts.get("READY") or any(self._counts.get(state, 0) > 0 for state in _BUSY):
             self.live.idle_since = None
         elif self.live.idle_since is None:
             self.live.idle_since = tx.stamp

@@ -45,12 +45,14 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     if forgotten(tx, offer.xfer):
         return unknown_outcome(tx, offer.xfer)
     spec = spec_of(offer.task)
-    because = _node_objects(tx, command) or _task_objects(tx, offer, spec)
+    here = tx.db.execute(_KNOWN_HERE, {"uid": offer.task.uid}).fetchone()
+    because = _node_objects(tx, command) or _task_objects(tx, offer, spec, here)
     if because is not None:
         if because.rule != "quarantined":
             write_record(tx, _record(command, offer, "refused", because))
         return Transferred(offer.xfer, "refused", because)
-    _replace_older_copy(tx, offer)
+    if here != _NOT_HERE:
+        _replace_older_copy(tx, offer)
     task = _arrived(tx, command, offer.task)
     row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer)
     if tx.db.execute(INSERT_OFFERED, row).rowcount != 1:
@@ -78,8 +80,8 @@ def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
     elif command.why == "routed":
         source = f"fleet:{tx.node.hub or command.giver}:router"
     fields = to_wire(task)
-    fields |= {"epoch": task.epoch + 1, "hops": hops}
-    return built_task({**fields, "source": source, "stolen_from": stolen_from})
+    fields |= {"epoch": task.epoch + 1, "hops": hops, "source": source, "stolen_from": stolen_from}
+    return built_task(fields)
 
 
 def _node_objects(tx: Transaction, command: Hold) -> Because | None:
@@ -95,11 +97,11 @@ def _node_objects(tx: Transaction, command: Hold) -> Because | None:
     return None
 
 
-def _task_objects(tx: Transaction, offer: Offer, spec: str) -> Because | None:
+def _task_objects(tx: Transaction, offer: Offer, spec: str, here: _Here) -> Because | None:
     task = offer.task
     if hash_of(spec) != offer.sha256:
         return Because("hash_mismatch", f"{task.uid} does not have the hash that came with it")
-    state, epoch, gone_at = tx.db.execute(_KNOWN_HERE, {"uid": task.uid}).fetchone()
+    state, epoch, gone_at = here
     if state is not None and (state != State.HELD or epoch >= task.epoch + 1):
         return Because("already_here", f"{task.uid} is {state} here at epoch {epoch}")
     if gone_at is not None and gone_at >= task.epoch + 1:
@@ -107,6 +109,8 @@ def _task_objects(tx: Transaction, offer: Offer, spec: str) -> Because | None:
     return _key_taken(tx, task)
 
 
+_Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
+_NOT_HERE = (None, None, None)
 _KNOWN_HERE = """
 SELECT (SELECT state FROM task WHERE uid = :uid), (SELECT epoch FROM task WHERE uid = :uid),
        (SELECT epoch FROM tombstone WHERE uid = :uid)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..clock import Clock, iso
 from ..errors import BrokenRule, Refused
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from .ready import Ready
     from .transfers import Record
 
-_compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+# What is written came as JSON, so nothing in it holds itself.
+_compact = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
+).encode
 
 
 def to_json(value: JsonValue | list[str]) -> str:
@@ -73,10 +76,28 @@ class Live:
     idle_since: str | None = None
     ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
     first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
+    # By uid, the attempt that was claimed last; what is missing is read from the task's row.
+    claimed: dict[str, ClaimedRow] = field(default_factory=dict)
+    # Every agent whose streak of failures may be other than 0, and perhaps some whose is 0 again.
+    failing: set[str | None] = field(default_factory=set)
+
+
+class ClaimedRow(NamedTuple):
+    """What nothing changes about an attempt that this process claimed, where its row is kept."""
+
+    seq: int
+    n: int
+    agent: str
 
 
 class Transaction:
     """Lives from BEGIN IMMEDIATE to COMMIT; `moved` is added to the store's counts after it."""
+
+    changed = False
+    generation_due = False
+    heard = False  # of a later incarnation of another node
+    instance: str | None = None  # of the hub whose command this is; None: it says none
+    _node: NodeRow | None = None
 
     def __init__(
         self,
@@ -94,15 +115,11 @@ class Transaction:
         self.now: datetime = clock.now()
         self.stamp = iso(self.now)
         self.moved: dict[str, int] = {}
-        self.changed = False
-        self.generation_due = False
-        self.instance: str | None = None  # of the hub whose command this is; None: it says none
-        self.heard = False  # of a later incarnation of another node
         self.heard_of: set[object] = set()
         self.records: dict[str, Record | None] = {}  # transfers that were looked up, as they are
         self._counts = counts
-        self._node: NodeRow | None = None
         self._need_sets: dict[str, int] = {}
+        self._events: list[tuple[object, ...]] = []
         self._rows: dict[str, list[tuple[object, ...]]] = {}
 
     @property
@@ -151,12 +168,12 @@ class Transaction:
         text = None if data is None else _compact(data)
         # SQLite is given plain strings: to look for an adapter for each enum costs more than this.
         was, state = was and str(was), state and str(state)
-        self.write_later(_EVENT, (self.stamp, uid, n, event, was, state, by, because, text))
+        self._events.append((self.stamp, uid, n, event, was, state, by, because, text))
 
     @property
     def events_due(self) -> int:
         """How many events this command has still to write, counted from `LAST_EVENT`."""
-        return len(self._rows.get(_EVENT, ()))
+        return len(self._events)
 
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
@@ -164,6 +181,9 @@ class Transaction:
 
     def flush(self) -> None:
         """Write what was put off, statement by statement in the order they were first used."""
+        if self._events:
+            self.db.executemany(_EVENT, self._events)
+            self._events = []
         rows, self._rows = self._rows, {}
         for statement, values in rows.items():
             self.db.executemany(statement, values)
@@ -226,15 +246,18 @@ def check_sender(tx: Transaction, *, incarnation: str | None, term: int | None) 
 
 def check_term(tx: Transaction, term: int | None) -> None:
     """Refuse a hub whose term is lower than one that was seen here."""
-    if term is not None and term < tx.node.term:
+    if term is None:
+        return
+    node = tx.node
+    if term < node.term:
         raise Refused(
             "old_term",
-            f"{tx.node.name} has seen term {tx.node.term} of hub {tx.node.hub};"
+            f"{node.name} has seen term {node.term} of hub {node.hub};"
             f" this one says {term}; nothing changed",
             "old_term",
         )
-    if term is not None and is_other_hub(tx.node, term, tx.instance):
-        raise Refused("other_hub", other_hub(tx.node), "other_hub")
+    if is_other_hub(node, term, tx.instance):
+        raise Refused("other_hub", other_hub(node), "other_hub")
 
 
 def is_other_hub(node: NodeRow, term: int, instance: str | None) -> bool:

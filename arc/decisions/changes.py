@@ -95,15 +95,15 @@ def _state(change: Change, situation: Situation) -> Situation:
 def _set_right(node: NodeSeen, change: Change) -> NodeSeen:
     report = node.report
     if change.key == "state":
-        return replace(node, report=replace(report, state="active", reason=""))
+        return replace(node, report=report._replace(state="active", reason=""))
     if change.key == "dispatcher":
-        return replace(node, report=replace(report, dispatcher="running"))
+        return replace(node, report=report._replace(dispatcher="running"))
     if change.key == "work_succeeds":
-        agents = tuple(replace(agent, state="available") for agent in report.agents)
-        return replace(node, report=replace(report, agents=agents))
+        agents = tuple(agent._replace(state="available") for agent in report.agents)
+        return replace(node, report=report._replace(agents=agents))
     if change.key == "capabilities":
         more = (*report.capabilities, *str(change.value).split())
-        return replace(node, report=replace(report, capabilities=more))
+        return replace(node, report=report._replace(capabilities=more))
     return replace(node, age_s=0.0)
 
 
@@ -118,8 +118,8 @@ def _wait(change: Change, situation: Situation) -> Situation:
         since = datetime.fromisoformat(report.written_at) - timedelta(
             seconds=situation.limits.idle_min_s
         )
-        return replace(node, report=replace(
-            report, idle=True, idle_since=since.isoformat(), pending_count=0, running_count=0,
+        return replace(node, report=report._replace(
+            idle=True, idle_since=since.isoformat(), pending_count=0, running_count=0,
             free_slots=max(report.slots, 1), counts={},
         ))  # fmt: skip
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_node.strict import JsonObject
+from arc.errors import ArcError
 
 READ_S = 10.0  # how long a question may take that changes nothing
 WRITE_S = 15.0  # and one that changes something: its answer is worth waiting for
@@ -15,6 +16,7 @@ WRITE_S = 15.0  # and one that changes something: its answer is worth waiting fo
 # have happened, and is safe to repeat under its own ids (see docs/wire.md).
 READS = frozenset("hello status list show log candidates doubts moved events subscribe".split())
 
+Told = Callable[["JsonObject | ArcError"], None]  # the result of a request, or what it became
 EventHeard = Callable[[str, str], None]  # (node, event): idle, free_slot, task_ready, …
 
 
@@ -59,6 +61,12 @@ class Link(Protocol):
         self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
     ) -> JsonObject:
         """The result of one request, or one of the errors named above."""
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        """Ask without waiting: what `ask` would give or raise is told, once and in time, to `told`,
+        which must neither wait nor raise. False: nothing was asked, because no session is open or
+        more than this question would be needed; `ask` is the way.
+        """
 
     async def meet(self, *, anew: bool = False) -> Met:
         """Open the session if there is none, and say hello; what the node answered.

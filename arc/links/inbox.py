@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,9 +17,10 @@ from agent_node.opening import opened
 from agent_node.replies import Answers
 from agent_node.strict import LINE_MAX, JsonObject, decode_object
 from agent_node.text import safe_text
+from arc.durable import write_durably
 from arc.errors import LinkError, NodeRefused, NodeUnreachable, OtherHub
 
-from . import EventHeard, HelloWords, Met
+from . import EventHeard, HelloWords, Met, Told
 from .answers import (
     LATER_HUB,
     Greeting,
@@ -79,6 +79,10 @@ class InboxLink:
             asyncio.get_running_loop().call_soon(self._listener, self.name, "task_ready")
         return result
 
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        """Nothing is put here: `ask` waits for nobody either."""
+        return False
+
     async def meet(self, *, anew: bool = False) -> Met:
         """What our own queue answered to hello, once it is open."""
         answers = self._open()
@@ -131,7 +135,8 @@ class InboxLink:
         why = f"copied from the state folder of another hub, instance {owner}" if left else ""
         held = self._held.enter_context(opened(self._home, lock, self._clock, distrust=why))
         if owner != instance:
-            _write_durably(self._home.root / OWNER, instance)  # after the quarantine, never before
+            # After the quarantine, never before.
+            write_durably(self._home.root / OWNER, instance, point="inbox")
         return held
 
     def _hello(self, answers: Answers, greeting: Greeting) -> Met:
@@ -173,7 +178,7 @@ def make_home(home: Home) -> None:
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.config.exists():
         return
-    _write_durably(home.config, SETTINGS)
+    write_durably(home.config, SETTINGS, point="inbox")
 
 
 def _owner(home: Home) -> str | None:
@@ -183,14 +188,3 @@ def _owner(home: Home) -> str | None:
             return safe_text(file.read(OWNER_MAX).decode("utf-8", "replace").strip())
     except FileNotFoundError:
         return None
-
-
-def _write_durably(path: Path, text: str) -> None:
-    """In one step: the whole file or none."""
-    fresh = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(fresh, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from agent_node.errors import BadInput
@@ -13,7 +13,9 @@ from agent_node.strict import LINE_MAX, JsonObject, decode_object
 from agent_node.wire import EVENTS
 from arc.errors import ArcError, NodeRefused, NodeSilent, NodeUnreachable, OutcomeUnknown
 
+from . import Told
 from .answers import Greeting, changes, code_of, last_words, refusal, text_of, unanswered
+from .asked import Asked, bare, settle
 from .doorstep import Doorstep
 
 STDERR_MAX = 8192  # bytes; the last ones
@@ -35,15 +37,6 @@ class Channel(Protocol):
         """Let go of it; what has not left is lost."""
 
 
-@dataclass(slots=True, eq=False)
-class _Asked:
-    number: int
-    do: str
-    changes: bool
-    answer: asyncio.Future[JsonObject]
-    deadline: asyncio.TimerHandle | None = None
-
-
 class Talk:
     """One session with one node; it ends once and for all, and `over` then says why.
 
@@ -57,7 +50,8 @@ class Talk:
         self._node, self._heard = node, heard
         self._channel: Channel | None = None
         self._lines = Lines()
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, Asked] = {}
+        self._alarm: asyncio.TimerHandle | None = None
         self._owed: set[int] = set()
         self._last_id = 0
         self._doorstep = Doorstep(node)
@@ -66,6 +60,8 @@ class Talk:
         self._greeting: asyncio.Future[Greeting] = self._loop.create_future()
         self.over: str | None = None
         """Why the talk ended; None while it goes on."""
+        self.retires = ""
+        """Why nothing more is asked here; empty: nothing speaks against it."""
         self.closed = asyncio.Event()
         self.wants_news = False
 
@@ -80,6 +76,9 @@ class Talk:
     def received(self, data: bytes) -> None:
         """The node wrote this."""
         if self.over is not None:
+            return
+        if self._greeting.done() and not self._lines and data.find(b"\n") == len(data) - 1:
+            self._read(data)  # one whole line, as nearly always
             return
         self._lines.add(data)
         if not self._greeting.done():
@@ -112,6 +111,11 @@ class Talk:
         """What a login shell printed before the greeting, safe and cut; empty: nothing."""
         return self._doorstep.noise
 
+    @property
+    def owes(self) -> bool:
+        """Whether an answer is late that somebody has stopped waiting for."""
+        return bool(self._owed)
+
     async def greeted(self, timeout_s: float) -> Greeting:
         """Who answers here, or why nobody does."""
         try:
@@ -124,15 +128,29 @@ class Talk:
 
     async def ask(self, do: str, fields: JsonObject, timeout_s: float) -> JsonObject:
         """The result of one request, within so many seconds, or an error that says what changed."""
-        number = self._send(do, fields)
-        asked = self._asked[number]
-        asked.deadline = self._loop.call_later(timeout_s, self._too_late, number, timeout_s)
+        answer: asyncio.Future[JsonObject] = self._loop.create_future()
+        number = self.put(do, fields, timeout_s, partial(settle, answer))
         try:
-            return await asked.answer
+            return await answer
         finally:
-            asked.deadline.cancel()
             if self._asked.pop(number, None) is not None and self.over is None:
                 self._owe(number)
+            self._leave_if_done()
+
+    def retire(self, why: str) -> None:
+        """Ask nothing more here; the talk ends with the last answer."""
+        self.retires = why
+        self._leave_if_done()
+
+    def put(self, do: str, fields: JsonObject, timeout_s: float, told: Told) -> int:
+        """Send one request; within so many seconds `told` gets its result, or the error that it
+        became, once. It is called from within: it must neither wait nor raise.
+        """
+        number, until = self._send(do, fields), self._loop.time() + timeout_s
+        self._asked[number] = Asked(number, do, changes(do, fields), told, timeout_s, until)
+        if self._alarm is None or until < self._alarm.when():
+            self._arm(until)
+        return number
 
     def close(self, why: str = "the hub ended the session") -> None:
         """End the talk; who still waits learns that no answer came."""
@@ -144,7 +162,7 @@ class Talk:
         if self.over is not None or self._channel is None:
             raise NodeUnreachable(self._node, f"{self.over or 'not connected'}; nothing was sent")
         number = self._last_id + 1
-        line = line_of({"id": number, "do": do, **fields})
+        line = line_of({"id": number, "do": do, **fields}) if fields else bare(number, do)
         if len(line) > LINE_MAX:
             text = f"{do} takes {len(line)} bytes, a line {LINE_MAX}; ask for less at a time"
             raise NodeRefused(self._node, "line_too_long", text)
@@ -157,22 +175,37 @@ class Talk:
             self._end(f"the session broke: {error}", lies=False)
             raise NodeUnreachable(self._node, f"{self.over}; {do} was not sent") from error
         self._last_id = number
-        self._asked[number] = _Asked(
-            number, do, changes(do, fields), self._loop.create_future()
-        )
         return number
 
-    def _too_late(self, number: int, timeout_s: float) -> None:
-        asked = self._asked.pop(number, None)
-        if asked is None or asked.answer.done():
+    def _leave_if_done(self) -> None:
+        if self.retires and not self._asked:
+            self._end(self.retires, lies=False)
+
+    def _arm(self, until: float) -> None:
+        """One timer for all that is asked; an answer leaves it, for it may serve the next one."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(until, self._ring, until)
+
+    def _ring(self, now: float) -> None:
+        self._alarm = None
+        for asked in [one for one in self._asked.values() if one.until <= now]:
+            self._too_late(asked)
+        if self._asked:
+            self._arm(min(one.until for one in self._asked.values()))
+
+    def _too_late(self, asked: Asked) -> None:
+        if self._asked.pop(asked.number, None) is None:
             return
+        late = f"within {asked.timeout_s:g}s"
         if asked.changes:
-            error: ArcError = OutcomeUnknown(self._node, asked.do, f"none within {timeout_s:g}s")
+            error: ArcError = OutcomeUnknown(self._node, asked.do, f"none {late}")
         else:
-            text = f"{asked.do} was not answered within {timeout_s:g}s; nothing changed there"
+            text = f"{asked.do} was not answered {late}; nothing changed there"
             error = NodeSilent(self._node, text)
-        asked.answer.set_exception(error)
-        self._owe(number)
+        asked.told(error)
+        self._owe(asked.number)
+        self._leave_if_done()
 
     def _owe(self, number: int) -> None:
         """The answer may still come, once; then it is thrown away."""
@@ -211,19 +244,15 @@ class Talk:
         if asked is None:
             self._take_unasked(said)
         elif ok is True and type(result) is dict:
-            self._done(asked)
-            if not asked.answer.done():
-                asked.answer.set_result(result)
+            del self._asked[asked.number]
+            asked.told(result)
+            self._leave_if_done()
         elif ok is False and type(error) is dict:
-            self._done(asked)
-            if not asked.answer.done():
-                known = refusal(self._node, asked.do, error, changes=asked.changes)
-                asked.answer.set_exception(known)
+            del self._asked[asked.number]
+            asked.told(refusal(self._node, asked.do, error, changes=asked.changes))
+            self._leave_if_done()
         else:
             self._lied(f"an answer to {asked.do} that is neither a result nor an error")
-
-    def _done(self, asked: _Asked) -> None:
-        del self._asked[asked.number]
 
     def _take_unasked(self, said: JsonObject) -> None:
         number, error = said.get("id"), said.get("error")
@@ -256,11 +285,11 @@ class Talk:
         self.over = why
         self._nobody_greets(NodeUnreachable(self._node, f"{why}; nothing was asked"))
         self._lines.clear()
-        for asked in self._asked.values():
-            if not asked.answer.done():
-                error = unanswered(self._node, asked.do, why, lies=lies, changed=asked.changes)
-                asked.answer.set_exception(error)
-        self._asked.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        waiting, self._asked = self._asked, {}
+        for asked in waiting.values():
+            asked.told(unanswered(self._node, asked.do, why, lies=lies, changed=asked.changes))
         if self._channel is not None:
             self._channel.close()
         self.closed.set()

@@ -18,7 +18,7 @@ from agent_node.strict import JsonObject
 from arc.config import read_fleet
 from arc.errors import OtherHub
 from arc.hub import INBOX, Hub, build_hub
-from arc.links import EventHeard, HelloWords, Link, Met
+from arc.links import EventHeard, HelloWords, Link, Met, Told
 from arc.links.standing import Fenced
 from arc.listening import Listening
 from arc.running import Upkeep, run_hub
@@ -55,6 +55,9 @@ class StillLink:
         old = "a later hub" if self.words.term <= 5 else ""
         return Met(self.name, "LIFE", 1, self.words.term, "active", "0.1.0", 1,
                    waits_for_hub=False, at="", clock_off_s=0.0, old_term=old)  # fmt: skip
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        return False
 
     async def listen(self, heard: EventHeard) -> None:
         self.heard_by = heard

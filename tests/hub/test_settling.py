@@ -186,7 +186,7 @@ async def test_one_transfer_that_is_said_to_be_of_two_tasks_is_touched_by_nobody
     view = await nodes.view()
     lie = Doubt(xfer(1), uid(2), 2, "taker", "HELD", "iris", None, 1.0)
     seen = tuple(
-        replace(node, report=replace(node.report, doubts=(lie,))) if node.name == "loom" else node
+        replace(node, report=node.report._replace(doubts=(lie,))) if node.name == "loom" else node
         for node in view.seen
     )
     done = await settle(nodes.links, replace(view, seen=seen))

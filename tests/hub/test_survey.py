@@ -21,7 +21,7 @@ from arc.errors import (
     NodeUnreachable,
     OtherHub,
 )
-from arc.links import Link
+from arc.links import Link, Told
 from arc.survey import look_into, survey
 from tests.builders import FakeClock, uid
 from tests.hub_nodes import ALink, SomeNodes, some_nodes, twisted
@@ -139,6 +139,54 @@ async def test_a_report_under_another_incarnation_than_was_met_is_unreadable(
     view = await look({**nodes.links, "iris": iris})
     assert [(node.name, node.rule) for node in view.unseen] == [("iris", "unreadable")]
     assert (iris.anew, iris.closed) == (1, 0)
+
+
+class Open(ALink):
+    """A link whose session is open: it may be asked without waiting, and answers in a while."""
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        async def answer() -> None:
+            try:
+                said: JsonObject | ArcError = await self._saying(do, {})
+            except ArcError as error:
+                said = error
+            told(said)
+
+        self._answering = asyncio.create_task(answer())
+        return True
+
+
+def opened(link: Link) -> Open:
+    """The same node, whose session is open."""
+    same = twisted(link, lambda do, result: result)
+    return Open(link.name, same._saying, incarnation=same.incarnation)
+
+
+async def test_nodes_with_an_open_session_are_seen_as_all_others_are(nodes: SomeNodes) -> None:
+    nodes.add("iris", 1, 2)
+    before = await nodes.view()
+    links: dict[str, Link] = {**nodes.links, "iris": opened(nodes.links["iris"])}
+
+    async def no_route(do: str, fields: JsonObject) -> JsonObject:
+        raise NodeUnreachable("mute", "no route")
+
+    view = await look({**links, "mute": Open("mute", no_route)})
+    assert [(node.name, node.report.pending_count) for node in view.seen] == [
+        (node.name, node.report.pending_count) for node in before.seen
+    ]
+    assert [(node.name, node.rule) for node in view.unseen] == [("mute", "unreachable")]
+
+
+async def test_a_node_that_became_another_one_behind_an_open_session_is_met_anew(
+    nodes: SomeNodes,
+) -> None:
+    """Seen to fail where what an open session says is believed whoever says it."""
+    await nodes.view()
+    iris = opened(nodes.links["iris"])
+    iris.incarnation = "01J" + "7" * 23
+    view = await look({**nodes.links, "iris": iris})
+    assert iris.anew == 1
+    assert [(node.name, node.rule) for node in view.unseen] == [("iris", "unreadable")]
 
 
 async def test_a_clock_that_is_off_is_measured_and_believed_in_nothing(tmp_path: Path) -> None:

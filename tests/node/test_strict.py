@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_node.errors import BadInput
-from agent_node.strict import DEPTH_MAX, LINE_MAX, decode_line, decode_object, kind_of
+from agent_node.strict import (
+    DEPTH_MAX,
+    LINE_MAX,
+    _is_shallow,
+    decode_line,
+    decode_object,
+    kind_of,
+)
 from agent_node.task import task_from
 
 REFUSED = {
@@ -195,3 +202,41 @@ def test_a_million_mutated_lines_are_values_or_clear_errors() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_value_or_a_clear_error(raw: bytes) -> None:
     decoded_or_refused(raw)
+
+
+def depth_of(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(depth_of, inner), default=0)
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("[]{}:, a", max_size=4),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text("[]{}a", max_size=3), inner, max_size=3),
+)
+
+
+@given(NESTED, st.integers(0, DEPTH_MAX))
+def test_the_quick_look_at_the_depth_never_takes_what_is_too_deep(
+    value: object, more: int
+) -> None:
+    """Brackets inside texts make it look at the values; seen to fail with two turns more."""
+    for _ in range(more):
+        value = [value]
+    raw = json.dumps(value).encode()
+    if _is_shallow(raw):
+        assert depth_of(value) <= DEPTH_MAX
+    if depth_of(value) > DEPTH_MAX:
+        with pytest.raises(BadInput, match="deeper"):
+            decode_line(raw)
+    else:
+        assert decode_line(raw) == value
+
+
+def test_brackets_in_texts_do_not_hide_a_depth() -> None:
+    """Seen to fail with the quotes left out of what the quick look sees."""
+    value: list[object] = []
+    for _ in range(DEPTH_MAX):
+        value = ["]", value, "["]
+    with pytest.raises(BadInput, match="deeper"):
+        decode_line(json.dumps(value).encode())

@@ -286,6 +286,33 @@ async def test_an_answer_that_comes_too_late_is_thrown_away_once() -> None:
     assert peer.talk.over is not None
 
 
+def put(peer: Peer, do: str, timeout_s: float) -> list[Any]:
+    """A request that nobody waits for; what it is told, as it is told."""
+    told: list[Any] = []
+    peer.talk.put(do, {}, timeout_s, told.append)
+    return told
+
+
+async def test_what_is_put_is_told_once_whatever_becomes_of_it() -> None:
+    peer = Peer()
+    answered, silent, cut = put(peer, "status", 30), put(peer, "add", 0.02), put(peer, "list", 30)
+    peer.answers(0, pending_count=1)
+    assert (answered, silent, cut) == ([{"pending_count": 1}], [], [])
+    await error_of(await peer.asked("status", 0.04))
+    peer.talk.ended("the line broke")
+    assert [type(one) for one in (*silent, *cut)] == [OutcomeUnknown, NodeUnreachable]
+    assert len(answered) == 1
+
+
+async def test_a_later_question_with_less_time_has_its_own_limit() -> None:
+    """Seen to fail with the alarm left as the first question set it."""
+    peer = Peer()
+    long = put(peer, "status", 30)
+    async with asyncio.timeout(5):
+        assert isinstance(await error_of(await peer.asked("status", 0.02)), NodeSilent)
+    assert long == []
+
+
 async def test_who_stops_waiting_leaves_the_talk_as_it_was() -> None:
     peer = Peer()
     asked = await peer.asked()

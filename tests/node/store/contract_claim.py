@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
 from tests.builders import NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract
+
+# One field at a time, each with something else than its default.
+SAYING: dict[str, Any] = {
+    "body": "do it", "needs": [], "origin": "human:ann", "priority": 2, "priority_100": 33,
+    "skills": ["clarity"], "domain": "docs", "deadline": "2027-03-10T03:45:00.000Z",
+    "not_before": "2026-03-10T03:44:00.000Z", "expected_s": 1.5, "max_s": 60.0, "max_attempts": 5,
+    "models": ["b", "a"], "fallback_models": ["c"], "boost_per_minute": 0.5, "heat": -1.0,
+    "pinned": True, "tags": ["x"],
+}  # fmt: skip
 
 
 def drained(node: NodeAtHand, agent: str = "iris") -> list[str]:
@@ -142,6 +154,25 @@ class Claims(Contract):
             "claimed_at": "2026-03-10T03:45:00.000Z",
             "heartbeat_at": "2026-03-10T03:45:00.000Z",
         }
+
+    @pytest.mark.parametrize(("field", "value"), SAYING.items())
+    def test_a_claim_hands_over_what_the_task_says(
+        self, node: NodeAtHand, field: str, value: Any
+    ) -> None:
+        """Whatever a column holds, the program is given the task that `show` prints."""
+        node.has(a_task(**{field: value}))
+        got = node.claimed().task
+        assert getattr(got, field) == value
+        assert got == replace(node.task(uid()), attempts=[])
+
+    def test_a_later_claim_hands_over_what_became_of_the_earlier_ones(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task())
+        node.finish(node.running(), "interrupted", message="the machine went down")
+        got, shown = node.claimed().task, node.task(uid())
+        assert (got.interruptions, len(got.attempts)) == (1, 2)
+        assert got == shown
 
     def test_a_claim_hands_over_the_whole_task(self, node: NodeAtHand) -> None:
         node.has(a_task(body="do it", extra={"a": 1.5}, models=["b", "a"]))

@@ -116,6 +116,18 @@ class Finishes(Contract):
         assert node.wake(after=10**6).readied == 0
         assert isinstance(node.claim(), c.NothingToClaim)
 
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_an_agent_that_fails_at_everything_recovers_with_one_success(
+        self, node: NodeAtHand, restarted: bool
+    ) -> None:
+        for number in range(5):
+            node.finish(node.running(a_task(number, max_attempts=1)), "failed", error_kind="crash")
+        assert [agent.state for agent in node.facts().agents] == ["failing"]
+        if restarted:
+            node.reopen()
+        node.finish(node.running(a_task(9)))
+        assert [agent.state for agent in node.facts().agents] == ["active"]
+
     @pytest.mark.parametrize("kind", ["completed", "failed", "interrupted", "unproved"])
     def test_every_end_frees_the_slot(self, node: NodeAtHand, kind: Ending) -> None:
         node.set_agents(an_agent("iris"))

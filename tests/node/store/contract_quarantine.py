@@ -130,6 +130,19 @@ class Quarantines(Contract):
         assert not answer.accepted
         assert node.state(uid(4)) == "PARKED"
 
+    def test_a_result_that_comes_after_a_quarantine_changes_nothing(self, node: NodeAtHand) -> None:
+        """A person has decided, and other work runs here again; what comes now is late.
+
+        Fails when an attempt that this process claimed may complete its task from any state.
+        """
+        got = node.running(a_task(4))
+        node.say(m.Quarantine("an older copy was put back"))
+        node.say(c.Resolve(uid(4), "cancelled", "I looked"))
+        node.say(m.Release("all done"))
+        node.running(a_task(9))
+        assert rule_of(node.finish(got)) == "late_result"
+        assert (node.state(uid(4)), node.state(uid(9))) == ("CANCELLED", "RUNNING")
+
     def test_a_word_for_the_earlier_life_changes_nothing(self, node: NodeAtHand) -> None:
         before = node.facts().incarnation
         quarantined(node)

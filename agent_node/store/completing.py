@@ -1,0 +1,55 @@
+"""Records the usual end of an attempt, a task that is done, with one statement."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..commands import Finish, Result
+from ..strict import JsonObject
+from ..task import State
+from .transaction import LAST_EVENT, Transaction, may_change, to_json
+
+
+def complete(
+    tx: Transaction, command: Finish, *, was: State, seq: int, agent: str | None
+) -> bool:
+    """`was` becomes COMPLETED, fenced by (uid, n); False when the task is not at that attempt, not
+    in that state, or not at `seq`. `agent` is whose attempt it was, None when nobody knows.
+    """
+    result = command.result
+    values = (
+        tx.stamp, None if result.output is None else to_json(result.output),
+        to_json(result.artifacts), result.cost_usd,
+        None if result.tokens is None else to_json(result.tokens), result.exit_code,
+        result.duration_s, tx.events_due + 1, seq, command.uid, command.n,
+    )  # fmt: skip
+    if not tx.db.execute(_complete_from(was), values).rowcount:
+        return False
+    tx.moves(was, State.COMPLETED)
+    tx.event(
+        "task_completed", command.uid, n=command.n, was=was, state=State.COMPLETED, by=agent,
+        data=told(result),
+    )  # fmt: skip
+    return True
+
+
+@cache
+def _complete_from(was: State) -> str:
+    return f"""
+UPDATE task SET state = 'COMPLETED', stopping = NULL, completed_at = ?, output = ?, artifacts = ?,
+       cost_usd = ?, tokens = ?, failure_reason = NULL, exit_code = ?, duration_s = ?,
+       end_event = {LAST_EVENT} + ?
+ WHERE seq = ? AND uid = ? AND attempt = ? AND {may_change(State.COMPLETED, was)}
+"""
+
+
+_TOLD = (
+    "kind", "error_kind", "message", "output", "artifacts", "cost_usd", "tokens", "duration_s",
+    "exit_code",
+)  # fmt: skip
+
+
+def told(result: Result) -> JsonObject:
+    """What an event says of a result: everything that the hub may want to pass on."""
+    said: JsonObject = vars(result)
+    return {name: value for name in _TOLD if (value := said[name]) is not None and value != []}
