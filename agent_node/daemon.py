@@ -11,27 +11,30 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from . import __version__
+from . import program
 from .adoption import adopt_all
+from .apart import REPLACE, start_upgrader
+from .arrivals import Arrivals
 from .capabilities import capabilities
 from .clock import Clock, iso, parse_iso
-from .commands import AgentRow, SetAgents, Wake
+from .commands import Add, Added, AgentRow, SetAgents, Wake
 from .config import NodeSettings
-from .desk import Session, free_bytes, total_bytes
+from .desk import FOR_TASKS, Session, free_bytes
 from .dispatch import Dispatcher
+from .drains import Drains
 from .errors import DiskTrouble
-from .home import Home, identity_of
+from .home import Home, files_of
 from .leaving import Leaving, what_is_left
 from .listener import Doorway
 from .log import log
 from .news import news_between
 from .processes import become_subreaper, reap_children
-from .queries import Doubts, Due, Facts, NextDue
+from .queries import Due, Facts, NextDue
 from .replies import Answers
 from .report import Reporter
 from .signals import Signals
 from .starters import Starters
-from .status import build_report
+from .store import Store
 from .store.sqlite import SqliteStore
 from .strict import JsonObject
 from .timers import Timers
@@ -61,7 +64,6 @@ class Daemon:
         self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._dirty = True
         self._due = Due(None, None)
-        self._drains: dict[str | None, int] = {}  # by agent, None for the node: the latest counts
         self._disk_timer = False
         self._leaving = Leaving(settings.stop_grace_s)
         self._mine: tuple[object, ...] = ()
@@ -69,11 +71,14 @@ class Daemon:
             store, home=home, settings=settings, clock=clock, selector=self._selector,
             starters=self._starters, later=self._timers.later,
         )  # fmt: skip
-        self._upkeep = Upkeep(store, self.dispatcher, self._timers)
+        self._arrivals = Arrivals(self.dispatcher)
+        self._drains = Drains(self.dispatcher, self._arrivals, self._timers)
+        self._upkeep = Upkeep(store, self.dispatcher, self._timers, home)
         self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
         self._reporter = Reporter(home, clock, self._report)
         self.dispatcher.before_start = self._reporter.changed
         self._was: tuple[object, ...] = ()
+        self.makes_room = False  # whether the home's current program takes over this process
 
     @property
     def dispatching(self) -> bool:
@@ -82,6 +87,7 @@ class Daemon:
 
     def stop_attempt(self, uid: str, n: int, why: str) -> None:
         """End the program of this attempt; its result is recorded when it has ended."""
+        self._arrivals.begin()
         run = self.dispatcher.runs.find(uid, n)
         if run is not None:
             self.dispatcher.stop(run, why)
@@ -92,9 +98,7 @@ class Daemon:
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         """See to it that what runs has ended or been stopped by the deadline."""
-        number = self._drains[agent] = self._drains.get(agent, 0) + 1
-        if deadline_s is not None and then == "requeue":
-            self._timers.later(deadline_s, lambda: self._requeue(agent, number))
+        self._drains.begin(deadline_s, then, agent)
 
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
         """The session keeps what it wants; everybody is told where things stand at once."""
@@ -105,17 +109,29 @@ class Daemon:
         """Bytes that are free where the home lies."""
         return free_bytes(self._home)
 
-    def serve(self, door: socket.socket) -> int:
-        """Until it is told to go, or until nothing is left to do."""
-        self._doorway = Doorway(door, self._answers, self._selector)
-        self._mine = _files_of(self._home)
+    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
+        """Take tasks in; free slots get the first of them in the same transaction."""
+        return self._arrivals.add(add)
+
+    def carry_out_upgrade(self) -> None:
+        """Whoever carries it out is none of our children, which we would end."""
+        start_upgrader(self._home)
+
+    def serve(self, door: socket.socket, tasks_door: socket.socket | None) -> int:
+        """Until told to go or nothing is left; another user's tasks have a door of their own."""
+        doors = [Doorway(door, self._answers, self._selector)]
+        self._doorway = doors[0]
+        if tasks_door is not None:
+            doors.append(Doorway(tasks_door, self._answers, self._selector, kinds=FOR_TASKS))
+        self._mine = files_of(self._home)
         self._set_up()
         try:
             while (code := self._turn()) is None:
                 for key, mask in self._selector.select(self._wait_s()):
                     self._let_act(key.data, mask)
         finally:
-            self._doorway.close()
+            for one in doors:
+                one.close()
         self._leave()
         return code
 
@@ -129,6 +145,7 @@ class Daemon:
         become_subreaper()
         stop = self._asked_to_stop
         heard = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: self._child_ended}
+        heard[REPLACE] = self._asked_to_make_room
         Signals(self._selector, heard)
         common = capabilities(self._settings.extras_path)
         agents = self._settings.agents
@@ -148,7 +165,7 @@ class Daemon:
         self._reporter.write_now()
         log("node_started", node=facts.name, adopted=adopted, because=f"it is {facts.state}")
         for agent in self._settings.agents:
-            if shutil.which(agent.run[0]) is None and not agent.prefix:
+            if shutil.which(agent.run[0]) is None and not agent.starter:
                 log("program_missing", node=agent.name, because=f"there is no {agent.run[0]}")
 
     def _turn(self) -> int | None:
@@ -173,7 +190,7 @@ class Daemon:
 
     def _check_home(self) -> None:
         """Whoever takes our files away has to see us go, not work on beside a second daemon."""
-        if self._mine != _files_of(self._home):
+        if self._mine != files_of(self._home):
             log("home_changed", because="lock, socket or database are no longer the ones opened")
             os._exit(1)  # shims and their verdicts are for whoever works on this home now
 
@@ -183,6 +200,7 @@ class Daemon:
         """
         self._dirty = False
         self.dispatcher.work_may_have_come()
+        self._arrivals.begin()
         self.dispatcher.fill()
         if self.store.node_state() == "quarantined":
             for run in self.dispatcher.runs:
@@ -230,6 +248,8 @@ class Daemon:
         self._reporter.write_now()
         log("node_stopped", left_running=len(self.dispatcher.runs))
         self._selector.close()
+        if self.makes_room:
+            become_subreaper(on=False)  # shims go to whom they would go if this process ended
 
     def _asked_to_stop(self, name: str) -> None:
         self.dispatcher.claiming = self.store.live.dispatching = False
@@ -237,20 +257,15 @@ class Daemon:
             log("stop_asked", because=name)
             self._timers.later(self._leaving.grace_s, self.changed)
 
+    def _asked_to_make_room(self, name: str) -> None:
+        """For the home's current program, in this very process: at once, as work goes on."""
+        self.makes_room = program.running_in(self._home) is not None
+        self._asked_to_stop(name)
+        self._leaving.ask(self._clock.boottime())  # once more: nothing is waited for
+
     def _child_ended(self, name: str) -> None:
         """An orphan of a dead shim; a zygote is buried by its own link."""
-        reap_children(keep=self._starters.pids)
-
-    def _requeue(self, agent: str | None, number: int) -> None:
-        """The deadline of a drain; one that was called off, or set anew, has none any more."""
-        facts = self.store.read(Facts())
-        states = {one.name: one.state for one in facts.agents}
-        draining = "draining" in (facts.state, states.get(agent or ""))
-        if number != self._drains[agent] or not draining:
-            return
-        for run in self.dispatcher.runs:
-            if agent in (None, run.agent):
-                self.dispatcher.stop(run, "drained: the deadline came", requeue=True)
+        reap_children(keep=self._starters.pids)  # wardens are buried here, too
 
     def _disk_trouble(self, error: DiskTrouble) -> None:
         """A full disk passes; a disk that fails to sync does not, and nothing may build upon it."""
@@ -264,12 +279,7 @@ class Daemon:
         self._dirty = True
 
     def _report(self) -> JsonObject:
-        return build_report(
-            self.store.read(Facts()), self.store.read(Doubts()), settings=self._settings,
-            now=self._clock.now(), disk_free=self.disk_free(), dispatching=self.dispatching,
-            disk_total=total_bytes(self._home),
-            version=__version__,
-        )  # fmt: skip
+        return self._answers.desk.report()
 
     def _publish(self) -> None:
         news, self.dispatcher.news = self.dispatcher.news, []
@@ -282,7 +292,3 @@ class Daemon:
         said, self._was = news_between(self._was, report)
         for event in (*news, *said):
             self._doorway.publish(event, facts.event_seq, at)
-
-
-def _files_of(home: Home) -> tuple[object, ...]:
-    return tuple(identity_of(path) for path in (home.lock, home.socket, home.database))

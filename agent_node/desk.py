@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
 from . import __version__
+from .apart import start_upgrader
 from .clock import Clock
-from .commands import Command, Sender
+from .commands import Add, Added, Command, Sender
 from .config import NodeSettings
 from .errors import NotRunning
 from .failpoints import failpoint
@@ -22,17 +23,23 @@ from .strict import JsonObject
 
 Outcome = TypeVar("Outcome")
 
+SessionKind = Literal["hub", "owner", "task"]
+FOR_ALL: tuple[SessionKind, ...] = ("hub", "owner")  # whoever may enter the home
+FOR_TASKS: tuple[SessionKind, ...] = ("task",)
+
 
 @dataclass(eq=False)
 class Session:
     """One peer for as long as it is connected: whose word it is, and whether it may go on."""
 
-    kind: Literal["hub", "owner"]
+    kind: SessionKind
     term: int = 0  # a hub's, from its hello on; the owner of the machine is bound by none
     hub: str | None = None
     instance: str | None = None  # which hub of that term; None: it did not say
     over: bool = False
     wants: frozenset[str] = field(default_factory=frozenset)
+    attempt: tuple[str, int] | None = None
+    """Whose socket it came through, where it is a task; None: it came in by the home's own."""
 
     def sender(self, request: Request) -> Sender:
         """Whose word this request is, and whom it means."""
@@ -66,6 +73,12 @@ class Host(Protocol):
     def disk_free(self) -> int:
         """Bytes that are free where the home lies."""
 
+    def carry_out_upgrade(self) -> None:
+        """Start the process that carries out the upgrade which is recorded."""
+
+    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
+        """Take tasks in, durably; what is free here may be given some of them at once."""
+
 
 class NoDaemon:
     """Nothing runs here: what has to be stopped is recorded, and the next daemon stops it."""
@@ -90,6 +103,12 @@ class NoDaemon:
 
     def disk_free(self) -> int:
         return free_bytes(self._home)
+
+    def carry_out_upgrade(self) -> None:
+        start_upgrader(self._home)
+
+    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
+        return store.apply(add)
 
 
 def free_bytes(home: Home) -> int:
@@ -120,6 +139,15 @@ class Desk:
         outcome = self.store.apply(command, dry_run=request.dry_run)
         self._applied(request)
         return outcome
+
+    def add(self, request: Request, command: Add) -> tuple[Added, ...]:
+        """The same for new tasks, which a daemon may claim in the transaction that adds them."""
+        if request.dry_run:
+            return self.apply(request, command)
+        failpoint(f"{request.do}.before")
+        added = self.host.add(self.store, command)
+        self._applied(request)
+        return added
 
     def apply_all(self, request: Request, commands: Sequence[Command[Outcome]]) -> list[Outcome]:
         """The same for several commands: one transaction for all of them."""

@@ -10,32 +10,33 @@ from .attempts import create_folder
 from .clock import Clock
 from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
 from .config import AgentSettings, NodeSettings
-from .desk import free_bytes
 from .endings import look_at_end
+from .errands import Errands
 from .errors import DiskTrouble, NodeError
 from .evidence import Alive, Leftovers
 from .executors import executor_of
 from .failpoints import failpoint
+from .floor import AGAIN_S, Floor
 from .home import Home
 from .log import log
+from .other_evidence import Unseen
+from .other_user import OtherUser, find_other_user
 from .processes import Identity, open_pidfd
 from .runs import Run, Runs
 from .starters import Starters
+from .stopping import Stopping
 from .store.sqlite import SqliteStore
 from .strays import end_leftovers, end_strays
+from .wardens import Wardens
 from .zygote_link import Spawned
 
 _LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
-_DISK_AGAIN_S = 5.0  # while a full disk keeps work waiting
-_BACKSTOP_S = 45.0  # beyond every grace that the shim itself has
+_SIGHTS_MAX, _SIGHT_AGAIN_S = 30, 0.1  # at another user's processes, by a warden
 _LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
 
 
 class Dispatcher:
-    """Fills the slots of every agent, and closes each attempt exactly once.
-
-    `later(seconds, do)` is the loop's own timer; nothing here waits.
-    """
+    """Fills every agent's slots, closes each attempt once; `later` is the loop's own timer."""
 
     def __init__(
         self,
@@ -51,14 +52,17 @@ class Dispatcher:
         self.store = store
         self.runs = Runs()
         self.claiming = True
-        self.disk_low = self._looks_at_disk = False
         self.news: list[str] = []
         self._home, self._settings, self._clock = home, settings, clock
+        self._floor = Floor(home, store.live, settings.disk_floor, later)
         self._selector, self._starters, self._later = selector, starters, later
         starters.on_spawned, starters.on_restarted = self._heard, self._starter_came_back
         self._started: list[Command[object]] = []
         self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
         self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
+        self._wardens = Wardens(Errands(selector, later), self.runs, starters, later)
+        self._wardens.tidy_daily(agent.run_as for agent in settings.agents)
+        self._stopping = Stopping(self.runs, self._wardens, later, settings.grace_s)
 
     def work_may_have_come(self) -> None:
         """Something changed in the queue: every agent asks again."""
@@ -66,36 +70,29 @@ class Dispatcher:
 
     def fill(self) -> None:
         """Claim for every free slot, until nothing is there for it."""
-        if not self._may_claim() or self._disk_is_low():
+        if not self._may_claim() or self._floor.is_low(self.fill):
             return
         for agent in self._settings.agents:
             while agent.name not in self._dry and self.runs.of(agent.name) < agent.slots:
                 self._take(agent, self.store.apply(Claim(agent.name)))
+
+    def with_free_slots(self, *, at_most: int) -> list[AgentSettings]:
+        """Each agent as often as it has free slots; nobody while nothing may be claimed."""
+        if not self._may_claim() or self._floor.is_low(self.fill):
+            return []
+        agents = self._settings.agents
+        return [one for one in agents for _ in range(self.runs.of(one.name), one.slots)][:at_most]
 
     def _may_claim(self) -> bool:
         return self.claiming and self._starters.are_up
 
     def _take(self, agent: AgentSettings, claimed: object) -> None:
         if isinstance(claimed, Claimed):
-            self._begin(agent, claimed)
+            self.begin(agent, claimed)
         else:
             self._dry.add(agent.name)
 
-    def _disk_is_low(self) -> bool:
-        low = free_bytes(self._home) < self._settings.disk_floor
-        if low and not self.disk_low:
-            log("disk_low", because="free space is below disk_floor; nothing is claimed")
-        if low and not self._looks_at_disk:
-            self._looks_at_disk = True
-            self._later(_DISK_AGAIN_S, self._look_at_disk)
-        self.disk_low = self.store.live.disk_low = low
-        return low
-
-    def _look_at_disk(self) -> None:
-        self._looks_at_disk = False
-        self.fill()
-
-    def _begin(self, agent: AgentSettings, claimed: Claimed) -> None:
+    def begin(self, agent: AgentSettings, claimed: Claimed) -> None:
         """From here on the attempt has a folder, a lock and a place in `runs`, or it has ended."""
         failpoint("dispatch.after_claim")
         task, n, boot_id = claimed.task, claimed.n, self._clock.boot_id()
@@ -105,6 +102,7 @@ class Dispatcher:
             self._could_not_begin(task.uid, n, agent.name, error)
             return
         run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
+        run.user = self.user_of(agent.name)
         run.max_s = task.max_s if task.max_s is not None else agent.max_s
         self.runs.add(run)
         try:
@@ -118,7 +116,7 @@ class Dispatcher:
         except (OSError, NodeError) as error:
             log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
             self._dry.add(agent.name)  # whatever it is, it may be so for the next task, too
-            self._later(_DISK_AGAIN_S, self._ask_again)
+            self._later(AGAIN_S, self._ask_again)
             self._look_again(run)
         failpoint("dispatch.after_spawn")
 
@@ -126,12 +124,9 @@ class Dispatcher:
         """No folder, so nothing ran: the task waits again, and costs nothing."""
         log("attempt_not_started", task=uid, attempt=n, because=str(error))
         self._dry.add(agent)
-        text = str(error)
-        if isinstance(error, NodeError):
-            result = Result("unproved", message=text)
-        else:
-            result = Result("requeued", message=text)
-        self._later(_DISK_AGAIN_S, self._ask_again)
+        ours, text = isinstance(error, NodeError), str(error)
+        result = Result("unproved" if ours else "requeued", message=text)
+        self._later(AGAIN_S, self._ask_again)
         self._give_up(Finish(uid, n, result))
 
     def _ask_again(self) -> None:
@@ -151,8 +146,7 @@ class Dispatcher:
         for run in self.runs:
             if run.pidfd is None:
                 self._look_again(run)
-        self.work_may_have_come()
-        self.fill()
+        self._ask_again()
 
     def _heard(self, spawned: Spawned) -> None:
         run = self.runs.find(spawned.uid, spawned.n)
@@ -163,7 +157,7 @@ class Dispatcher:
         if spawned.started_at is not None:
             run.started = True
             if run.max_s is not None:
-                self._kill_after(run, run.max_s + 2 * self._settings.grace_s + _BACKSTOP_S)
+                self._stopping.backstop(run, run.max_s + self._settings.grace_s)
             self._started.append(Started(run.uid, run.n, *spawned.shim))
             self.news.append("task_started")
 
@@ -172,23 +166,11 @@ class Dispatcher:
         run.shim, run.pidfd = Identity(*shim), pidfd
         self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
         if run.stop_why is not None:
-            run.ask_to_stop()
+            self._stopping.ask(run)
 
     def stop(self, run: Run, why: str, *, requeue: bool = False) -> None:
         """Ask the attempt to end; its result is recorded when it has."""
-        if run.stop_why is None:
-            run.stop_why, run.requeue = why, requeue
-            run.ask_to_stop()
-            self._kill_after(run, 2 * self._settings.grace_s + _BACKSTOP_S)
-
-    def _kill_after(self, run: Run, seconds: float) -> None:
-        """A shim that its own program keeps from working must not keep the slot for ever."""
-        self._later(seconds, lambda: self._kill_if_there(run))
-
-    def _kill_if_there(self, run: Run) -> None:
-        if self.runs.find(run.uid, run.n) is run:
-            log("shim_killed", task=run.uid, attempt=run.n, because="it did not end the attempt")
-            run.kill_shim()
+        self._stopping.stop(run, why, requeue=requeue)
 
     def flush_started(self) -> None:
         """Write down starts that no other transaction took along."""
@@ -207,7 +189,7 @@ class Dispatcher:
             run.let_go()
         if not os.path.exists(run.folder.verdict):
             shims = (run.shim.pid for run in self.runs if run.shim)
-            end_strays([*self._starters.pids, *shims])
+            end_strays([*self._starters.pids, *self._wardens.pids, *shims])
         self._close(run)
 
     def _close(self, run: Run) -> None:
@@ -223,18 +205,29 @@ class Dispatcher:
         else:
             self._pursue(run, end)
 
-    def _pursue(self, run: Run, evidence: Alive | Leftovers) -> None:
+    def _pursue(self, run: Run, evidence: Alive | Leftovers | Unseen) -> None:
         """Not over yet: follow the shim, or end what it left behind, and look again."""
-        if isinstance(evidence, Alive):
+        if isinstance(evidence, Unseen):
+            self._have_looked(run, evidence.why)
+        elif isinstance(evidence, Alive):
             pidfd = open_pidfd(evidence.shim) if evidence.shim else None
             if evidence.shim is not None and pidfd is not None:
                 self.watch(run, evidence.shim, pidfd)
             else:
                 self._later(_LOOK_EVERY_S, lambda: self.look(run))
-            return
-        log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
-        end_leftovers(evidence)
-        self._look_again(run)
+        else:
+            log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
+            end_leftovers(evidence)
+            self._look_again(run)
+
+    def _have_looked(self, run: Run, why: str) -> None:
+        """A warden ends what is left and says what it saw; that nobody could see is no proof."""
+        run.looks += 1
+        if run.looks <= _SIGHTS_MAX:
+            wait = min(_SIGHT_AGAIN_S * (run.looks - 1), _LOOK_EVERY_S)
+            self._later(wait, lambda: self._wardens.look(run, self._close))
+        else:
+            self._record(run, Result("unproved", message=why))
 
     def _look_again(self, run: Run) -> None:
         run.looks += 1
@@ -272,7 +265,12 @@ class Dispatcher:
         agent = self._agent(run.agent)
         others = self.runs.of(run.agent) - 1
         free = agent is not None and others < agent.slots and run.agent not in self._dry
-        return run.agent if self._may_claim() and free and not self.disk_low else None
+        return run.agent if self._may_claim() and free and not self._floor.was_low else None
+
+    def user_of(self, agent: str) -> OtherUser | None:
+        """Whom this agent's tasks run as; None: the node's own user, or nobody knows any more."""
+        found = self._agent(agent)
+        return find_other_user(found.run_as) if found and found.run_as else None
 
     def _agent(self, name: str) -> AgentSettings | None:
         return next((agent for agent in self._settings.agents if agent.name == name), None)

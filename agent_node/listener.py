@@ -11,10 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from .conversation import Conversation
+from .desk import FOR_ALL, SessionKind
+from .handing import take_over
 from .replies import Answers
 from .wire import error_line
 
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024  # what a pipe holds; a buffer beyond 128 KiB is mapped anew for each read
 PEERS_MAX = 64
 LINES_A_TURN = 8  # of one peer, before the others and the dispatcher have their turn
 WELL_ENDED, ENDED = b"bye\n", b"over\n"
@@ -32,9 +34,14 @@ class Doorway:
     """
 
     def __init__(
-        self, door: socket.socket, answers: Answers, selector: selectors.BaseSelector
+        self,
+        door: socket.socket,
+        answers: Answers,
+        selector: selectors.BaseSelector,
+        *,
+        kinds: tuple[SessionKind, ...] = FOR_ALL,
     ) -> None:
-        self._door, self._answers, self.selector = door, answers, selector
+        self._door, self._answers, self.selector, self._kinds = door, answers, selector, kinds
         self._peers: set[Peer] = set()
         self._is_shut = False
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -84,7 +91,7 @@ class Doorway:
             with connection, suppress(OSError):
                 connection.send(error_line(None, "crowded", CROWDED))
             return
-        self._peers.add(Peer(connection, self._answers, self))
+        self._peers.add(Peer(connection, Conversation(self._answers, kinds=self._kinds), self))
 
     def _shut(self) -> None:
         """Whoever knocks waits until somebody has left: a door that stays ready would spin us."""
@@ -108,9 +115,8 @@ class Doorway:
 class Peer:
     """One connection, and the descriptors its bytes really travel on."""
 
-    def __init__(self, connection: socket.socket, answers: Answers, doorway: Doorway) -> None:
-        self._connection, self._doorway = connection, doorway
-        self._talk = Conversation(answers)
+    def __init__(self, connection: socket.socket, talk: Conversation, doorway: Doorway) -> None:
+        self._connection, self._talk, self._doorway = connection, talk, doorway
         self._in = self._out = connection.fileno()
         self._handed: tuple[int, ...] = ()
         self._opened = False
@@ -182,7 +188,7 @@ class Peer:
 
     def _first(self) -> bytes:
         """The first bytes may bring the descriptors that all others will travel on."""
-        data, handed, _, _ = socket.recv_fds(self._connection, CHUNK, 2, socket.MSG_CMSG_CLOEXEC)
+        data, handed = take_over(self._connection, CHUNK, 2, wait=False)
         self._opened = True
         self._handed = tuple(handed)
         if any(not _can_wait(one) for one in handed):

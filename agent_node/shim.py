@@ -26,10 +26,14 @@ from .job import (
     VERDICT_JSON,
     VERDICT_SCHEMA,
     Job,
+    decode_job,
+    encode_job,
 )
 from .output import Count, HeadAndTail
 from .processes import Identity
+from .speaking import Speaking
 from .watching import Ending, Watch, boot_seconds
+from .workplace import make_place, take_answer
 
 _PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program is born with
 # Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
@@ -37,6 +41,8 @@ _BACK_TO_DEFAULT = [number for number in signal.valid_signals() if number not in
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.ENOMEM)
 _VERDICT_PATIENCE_S = 600.0
 _VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
+
+_SAMPLE = Job("0" * 26, 1, "0" * 32, ("/dev/null",), {"PATH": "/bin"}, "/")
 
 _file_mode = 0o600
 
@@ -59,8 +65,34 @@ def make_kit(me: Identity, cgroup: str | None) -> Kit:
     return kit
 
 
-def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]) -> None:
-    """Run this attempt from its start to its verdict; `tell` hears when it started, or None."""
+def rehearse(me: Identity) -> None:
+    """Go once through what lies between a job and its program, and leave nothing behind.
+
+    Who was just forked pays for each page that it is the first to write, some 150 of them: a spare
+    has paid by the time that work comes. Nothing can be run at `/dev/null`, so nothing is.
+    """
+    job = decode_job(encode_job(_SAMPLE))
+    kit = make_kit(me, None)
+    _listen_for_signals(kit)
+    json.dumps({**me._asdict(), "token": job.token, "cgroup": kit.cgroup}).encode()
+    scratch = os.memfd_create("rehearsal", os.MFD_CLOEXEC)
+    fcntl.flock(scratch, fcntl.LOCK_EX)
+    with suppress(OSError):
+        _spawn(job, scratch, scratch, kit)
+    signal.set_wakeup_fd(-1)
+    for heard in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(heard, signal.SIG_DFL)
+    for number in (scratch, *kit.stdout, *kit.stderr, *kit.wake):
+        os.close(number)
+
+
+def attend(
+    job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None], door: int | None = None
+) -> None:
+    """Run this attempt from its start to its verdict; `tell` hears when it started, or None.
+
+    `door` is the folder of the daemon's socket for tasks; None: they find the home's themselves.
+    """
     _listen_for_signals(kit)
     if job.shared:
         _share()
@@ -69,6 +101,9 @@ def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]
     try:
         _write_new(folder, SHIM_JSON, _entry(job, kit))
         logs += [_open_log(folder, name, job) for name in (STDOUT_LOG, STDERR_LOG)]
+        if job.place:
+            make_place(job.place)
+        speaking = None if door is None else Speaking(job, door)
         program = _start(job, folder, kit)
     except (OSError, ValueError) as error:
         tell(None)
@@ -76,7 +111,9 @@ def attend(job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None]
     else:
         failpoint("shim.after_start")
         tell(started)
-        ending = _watch(job, folder, kit, program, logs, began)
+        ending = _watch(job, folder, kit, program, logs, began, speaking)
+        if job.place:
+            take_answer(job.place, folder)
     counts = [log.finish() for log in logs] or [Count(0, 0)] * 2
     _deliver(folder, _verdict(job, ending, (started, time.time()), counts))
     failpoint("shim.after_verdict")
@@ -111,27 +148,14 @@ def _open_log(folder: int, name: str, job: Job) -> HeadAndTail:
 def _start(job: Job, folder: int, kit: Kit) -> int:
     """The program's pid. From here on `tree.lock` is free only when none of its tree holds it."""
     failpoint("shim.before_start")
-    tree_lock = os.open(TREE_LOCK, NEW_FILE, _file_mode, dir_fd=folder)
+    tree_lock = _open_tree_lock(job, folder)
     stdin = -1
     try:
         fcntl.flock(tree_lock, fcntl.LOCK_EX)
         stdin = os.open(job.stdin, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         os.chdir(job.cwd or folder)
         os.environ["PATH"] = job.env.get("PATH", os.defpath)  # posix_spawnp looks by ours
-        return os.posix_spawnp(
-            job.argv[0],
-            job.argv,
-            job.env,
-            file_actions=(
-                (os.POSIX_SPAWN_DUP2, stdin, 0),
-                (os.POSIX_SPAWN_DUP2, kit.stdout[1], 1),
-                (os.POSIX_SPAWN_DUP2, kit.stderr[1], 2),
-                (os.POSIX_SPAWN_DUP2, tree_lock, _PROGRAM_TREE_LOCK),
-            ),
-            setsid=True,
-            setsigmask=(),
-            setsigdef=_BACK_TO_DEFAULT,
-        )
+        return _spawn(job, stdin, tree_lock, kit)
     finally:
         for number in (tree_lock, stdin, kit.stdout[1], kit.stderr[1]):
             if number >= 0:
@@ -139,10 +163,43 @@ def _start(job: Job, folder: int, kit: Kit) -> int:
         os.chdir("/")  # a shim must not keep a disk from being unmounted
 
 
+def _open_tree_lock(job: Job, folder: int) -> int:
+    """The node's own file for another user, who could otherwise close it to the node."""
+    if job.place:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(TREE_LOCK, flags, dir_fd=folder)
+    return os.open(TREE_LOCK, NEW_FILE, _file_mode, dir_fd=folder)
+
+
+def _spawn(job: Job, stdin: int, tree_lock: int, kit: Kit) -> int:
+    return os.posix_spawnp(
+        job.argv[0],
+        job.argv,
+        job.env,
+        file_actions=(
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, kit.stdout[1], 1),
+            (os.POSIX_SPAWN_DUP2, kit.stderr[1], 2),
+            (os.POSIX_SPAWN_DUP2, tree_lock, _PROGRAM_TREE_LOCK),
+        ),
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_BACK_TO_DEFAULT,
+    )
+
+
 def _watch(
-    job: Job, folder: int, kit: Kit, program: int, logs: list[HeadAndTail], began: float
+    job: Job,
+    folder: int,
+    kit: Kit,
+    program: int,
+    logs: list[HeadAndTail],
+    began: float,
+    speaking: Speaking | None,
 ) -> Ending:
     watch = Watch(program, kit.wake[0], lambda: _beat(folder))
+    if speaking is not None:
+        speaking.begin(watch)
     watch.listen(kit.stdout[0], logs[0])
     watch.listen(kit.stderr[0], logs[1])
     return watch.until_over(began, max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)

@@ -17,8 +17,10 @@ from .cgroups import enter_new, sweep
 from .failpoints import failpoint
 from .handing import hand_over, take_over
 from .job import RUN_ATTEMPT, decode_job
+from .log import log
 from .processes import Identity, become_subreaper, die_with_parent, identify, read_boot_id
-from .shim import Kit, attend, make_kit
+from .shim import Kit, attend, make_kit, rehearse
+from .workplace import provide_command
 
 SPARES = 2
 _ASK_MAX = 4096
@@ -36,11 +38,26 @@ class _Setting(NamedTuple):
     cgroup_base: str
 
 
-def main(cgroup_base: str = "") -> int:
+def main_as(code: int) -> int:
+    """The same, started as another user whose modules lie behind this descriptor."""
+    provide_command(code)
+    return main(code=code)
+
+
+def main(cgroup_base: str = "", code: int = -1) -> int:
     """Serve the daemon at descriptor 0 until it is gone; shims that run are left running."""
-    daemon = _settle()
+    daemon = _settle(code)
     setting = _Setting(os.getpid(), read_boot_id(), cgroup_base)
     _prepare_to_fork()
+    try:
+        return _keep_spares(daemon, setting)
+    except OSError as error:  # what it holds is nothing: the daemon starts another one
+        log("zygote_failed", because=str(error))
+        return _FAULT
+
+
+def _keep_spares(daemon: socket.socket, setting: _Setting) -> int:
+    """Until the daemon has gone, or a spare died before its program."""
     poll = select.poll()
     poll.register(daemon, 0)  # work is for the shims; only the daemon's end concerns us
     spares: list[int] = []
@@ -50,20 +67,20 @@ def main(cgroup_base: str = "") -> int:
             if number == daemon.fileno():
                 return 0
             if os.read(number, 1) != _TAKEN:
-                return _FAULT  # a shim died unused; the daemon may try with a fresh zygote
+                return _FAULT  # it died before its program; the daemon may try with a fresh zygote
             poll.unregister(number)
             spares.remove(number)
             os.close(number)
 
 
-def _settle() -> socket.socket:
+def _settle(code: int) -> socket.socket:
     """Descriptors and signals as every shim and program of ours shall find them."""
     daemon = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 10))
     null = fcntl.fcntl(os.open(os.devnull, os.O_RDWR), fcntl.F_DUPFD_CLOEXEC, 10)
     for number in (0, 1, _FIRST_FREE - 1):
         os.dup2(null, number, inheritable=False)
     for number in map(int, os.listdir("/proc/self/fd")):
-        if number >= _FIRST_FREE and number != daemon.fileno():
+        if number >= _FIRST_FREE and number not in (daemon.fileno(), code):
             _close_stray(number)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries our shims
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -120,7 +137,9 @@ def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoRe
         code = _serve_one(daemon, taken, kit)
     finally:
         error = sys.exception()
-        if error is not None and not isinstance(error, SystemExit):
+        if isinstance(error, OSError):  # the daemon judges by the locks, as if it had been killed
+            log("shim_failed", because=str(error))
+        elif error is not None and not isinstance(error, SystemExit):
             sys.excepthook(type(error), error, error.__traceback__)
         os._exit(code)
 
@@ -135,26 +154,27 @@ def _get_ready(setting: _Setting) -> Kit:
     me = identify(os.getpid(), setting.boot_id)
     if me is None:
         raise SystemExit(_FAULT)
+    rehearse(me)
     base = setting.cgroup_base
     return make_kit(me, enter_new(base, f"{me.pid}-{me.start_ticks}") if base else None)
 
 
 def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
     """Wait for one attempt and see it through. The lock came to this process and to no other."""
-    asked, descriptors = take_over(daemon, _ASK_MAX, 3, wait=True)
+    asked, descriptors = take_over(daemon, _ASK_MAX, 4, wait=True)
     if asked != RUN_ATTEMPT:
         return 0 if not asked else _FAULT
     die_with_parent(on=False)
-    os.write(taken, _TAKEN)
-    os.close(taken)
-    job_file, folder, _shim_lock = descriptors
+    job_file, folder, _shim_lock, *door = descriptors
     job = decode_job(os.pread(job_file, os.fstat(job_file).st_size, 0))
     os.close(job_file)
 
     def tell(started: float | None) -> None:
+        os.write(taken, _TAKEN)  # not before: the fork of our successor would delay the program
+        os.close(taken)
         _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started)
 
-    attend(job, folder, kit, tell)
+    attend(job, folder, kit, tell, door[0] if door else None)
     return 0
 
 

@@ -20,10 +20,11 @@ from agent_node.desk import Session
 from agent_node.home import Home
 from agent_node.queries import NextDue
 from agent_node.replies import Answers
+from agent_node.store import Store
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.strict import JsonObject
 from arc.errors import NodeRefused, NodeSilent, NodeUnreachable, OutcomeUnknown
-from arc.links import READS, EventHeard, HelloWords, Met
+from arc.links import READS, EventHeard, HelloWords, Met, Told
 from tests.builders import START, FakeClock
 
 TRANSFER = frozenset("escrow hold commit abort activate drop settled bar reown add cancel".split())
@@ -76,6 +77,13 @@ class QuietHost:
 
     def disk_free(self) -> int:
         return 5_000_000_000
+
+    def carry_out_upgrade(self) -> None:
+        """Nobody brings code in these stories."""
+
+    def add(self, store: Store, add: c.Add) -> tuple[c.Added, ...]:
+        """The story claims by itself."""
+        return store.apply(add)
 
 
 @cache
@@ -290,6 +298,9 @@ class MemoryLink:
         words = self.words.to(life, fenced=fenced)
         line = json.dumps({"id": 0, "do": "hello", **words}).encode()
         return dict(self._result(json.loads(self.machine.answers.answer(self._session, line))))
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        return False
 
     async def listen(self, heard: EventHeard) -> None:
         """Nobody tells news in these stories."""

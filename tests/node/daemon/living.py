@@ -61,6 +61,10 @@ class Talk:
                 return result
             self.news.append(said["event"])
 
+    def say_at_once(self, *requests: dict[str, Any]) -> None:
+        """All in one write, so that one turn of the daemon answers them; nothing is read back."""
+        self._socket.sendall(b"".join(json.dumps(one).encode() + b"\n" for one in requests))
+
     def listen(self, seconds: float) -> bool:
         """Wait for one more piece of news; False when none came in time."""
         said = self._line(time.monotonic() + seconds)
@@ -94,9 +98,12 @@ class Talk:
 class Daemon:
     """One `agent-node run`, ours to signal and to wait for."""
 
-    def __init__(self, home: Path, words: Iterable[str], env: dict[str, str]) -> None:
+    def __init__(
+        self, home: Path, words: Iterable[str], env: dict[str, str],
+        command: Iterable[str] = (sys.executable, "-m", "agent_node"),
+    ) -> None:  # fmt: skip
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "agent_node", "run", *words],
+            [*command, "run", *words],
             cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
@@ -168,6 +175,7 @@ class Node:
         self.home, self.name = home, name
         self.env = {word: os.environ[word] for word in ("PATH", "HOME") if word in os.environ}
         self.env |= {"AGENT_NODE_HOME": str(home), "PYTHONPATH": str(ROOT)}
+        self.command = [sys.executable, "-m", "agent_node"]
         self.daemons: list[Daemon] = []
         self._talks: list[Talk] = []
         self._script = 0
@@ -184,7 +192,7 @@ class Node:
     def start(self, *words: str, failpoint: str = "", ready: bool = True) -> Daemon:
         """A daemon; `ready` waits until it answers."""
         env = self.env | ({"ARC_FAILPOINT": failpoint} if failpoint else {})
-        daemon = Daemon(self.home, words, env)
+        daemon = Daemon(self.home, words, env, self.command)
         self.daemons.append(daemon)
         if ready:
             daemon.hear("node_started")
@@ -193,7 +201,7 @@ class Node:
     def cli(self, *words: str, code: int | None = 0, stdin: str = "") -> dict[str, Any]:
         """One command with --json: its envelope."""
         ran = subprocess.run(
-            [sys.executable, "-m", "agent_node", *words, "--json"], cwd=ROOT, env=self.env,
+            [*self.command, *words, "--json"], cwd=ROOT, env=self.env,
             input=stdin, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert code is None or ran.returncode == code, (ran.returncode, ran.stdout, ran.stderr)

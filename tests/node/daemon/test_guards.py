@@ -7,6 +7,7 @@ import os
 import signal
 
 from agent_node.job import VERDICT_SCHEMA
+from agent_node.ulid import fresh_ulid
 from tests.node.daemon.living import Bell, Node, is_gone, until
 
 
@@ -23,6 +24,31 @@ def test_no_program_starts_while_the_report_still_says_idle(node: Node, bell: Be
     node.until(uid, "COMPLETED")
     seen = json.loads((node.folder(uid) / "stdout.log").read_text())
     assert (seen["idle"], seen["running_count"]) == (False, 1)
+
+
+def test_a_cancel_that_comes_right_behind_its_task_stops_it(node: Node) -> None:
+    """Fails when what an `add` claimed has not begun by the time it is told to stop.
+
+    Both requests are answered in one turn: the task is CLAIMED, and no shim knows of it yet.
+    """
+    node.start()
+    uid = fresh_ulid()
+    task = {"uid": uid, "subject": "work", "body": "sleep 987"}
+    with node.one_talk() as talk:
+        talk.say_at_once({"do": "add", "tasks": [task]}, {"do": "cancel", "uid": uid})
+        node.until(uid, "CANCELLED")
+
+
+def test_a_drain_that_comes_right_behind_a_task_gives_it_back(node: Node) -> None:
+    """Fails when what an `add` claimed has not begun when the deadline of the drain is there."""
+    node.start()
+    uid = fresh_ulid()
+    task = {"uid": uid, "subject": "work", "body": "sleep 987"}
+    drain = {"do": "drain", "reason": "off", "deadline_s": 0, "then": "requeue"}
+    with node.one_talk() as talk:
+        talk.say_at_once({"do": "add", "tasks": [task]}, drain)
+        until(lambda: node.status_file()["state"] == "drained", "a drained node")
+        assert node.show(uid)["task"]["state"] == "READY"
 
 
 def test_a_verdict_that_nobody_watched_is_the_end_of_its_attempt(

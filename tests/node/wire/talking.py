@@ -8,11 +8,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agent_node.commands import AgentRow, Claim, Claimed, SetAgents, Started
+from agent_node.commands import Add, Added, AgentRow, Claim, Claimed, SetAgents, Started
 from agent_node.config import read_settings
 from agent_node.desk import Session
 from agent_node.home import Home
 from agent_node.replies import Answers
+from agent_node.store import Store
 from agent_node.store.sqlite import open_store
 from tests.builders import FakeClock, a_clock, uid, xfer
 
@@ -38,8 +39,14 @@ class FakeHost:
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
         self.told.append(("subscribe", tuple(sorted(events))))
 
+    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
+        return store.apply(add)
+
     def disk_free(self) -> int:
         return DISK_FREE
+
+    def carry_out_upgrade(self) -> None:
+        self.told.append(("carry out upgrade",))
 
 
 def a_home(place: Path, name: str = "iris") -> Home:

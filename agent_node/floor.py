@@ -1,0 +1,42 @@
+"""Keeps a node from claiming while its disk has less room than `disk_floor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .desk import free_bytes
+from .home import Home
+from .log import log
+from .store.transaction import Live
+
+AGAIN_S = 5.0  # while a full disk keeps work waiting
+
+
+class Floor:
+    """Whether there is room, by a look at the disk; `roomy` is called to look again."""
+
+    def __init__(
+        self, home: Home, live: Live, floor: int, later: Callable[[float, Callable[[], None]], None]
+    ) -> None:
+        self._home, self._live, self._floor, self._later = home, live, floor, later
+        self._looks_again = False
+
+    @property
+    def was_low(self) -> bool:
+        """What the last look saw."""
+        return self._live.disk_low
+
+    def is_low(self, roomy: Callable[[], None]) -> bool:
+        """Look now. While it is low, `roomy` is called after a while, to try again."""
+        low = free_bytes(self._home) < self._floor
+        if low and not self._live.disk_low:
+            log("disk_low", because="free space is below disk_floor; nothing is claimed")
+        if low and not self._looks_again:
+            self._looks_again = True
+            self._later(AGAIN_S, lambda: self._look_again(roomy))
+        self._live.disk_low = low
+        return low
+
+    def _look_again(self, roomy: Callable[[], None]) -> None:
+        self._looks_again = False
+        roomy()
