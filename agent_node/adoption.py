@@ -25,6 +25,7 @@ def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
             unproved = Result("unproved", message=str(error))
             dispatcher.store.apply(Finish(attempt.uid, attempt.n, unproved))
             continue
+        run.user = dispatcher.user_of(run.agent)
         dispatcher.runs.add(run)
         dispatcher.look(run)
     return len(open_attempts)

@@ -50,11 +50,13 @@ def _attempt_of(desk: Desk, session: Session, request: Request) -> OpenAttempt:
     """The attempt that is under way and whose token was shown."""
     from hmac import compare_digest
 
-    if session.kind != "owner":
+    if session.kind == "hub":
         raise Refused("local_only", "only a program that runs on this machine says this of itself")
     asked = request.fields
     uid, n = asked.ulid("uid"), asked.whole("attempt", 1, ATTEMPT_MAX)
     token = asked.text("token").encode()
+    if session.attempt not in (None, (uid, n)):
+        raise _not_yours(uid, n)
     for attempt in desk.store.read(OpenAttempts()):
         if (attempt.uid, attempt.n) == (uid, n) and compare_digest(attempt.token.encode(), token):
             return attempt

@@ -9,12 +9,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from .errors import BadSettings
+from .plain_files import read_plain
 from .toml_lines import lines_of
-from .toml_table import Source, Table
+from .toml_table import Source, Table, shown
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 LABEL_MAX = 64  # characters of one skill, need, tag or model
 SLOTS_MAX = 1000
 JOURNALS = ("wal", "truncate")
@@ -37,8 +39,15 @@ class AgentSettings:
     skills: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
+    run_as: str | None = None
+    """The account that its tasks run as, its own or the node's; None: the node's own user."""
     max_s: int | None = None
     """The deadline of tasks that name none; None means no deadline."""
+
+    @property
+    def starter(self) -> tuple[str, ...]:
+        """The way its shims change user; agents with the same way share a zygote."""
+        return ("as", self.run_as) if self.run_as else self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,8 @@ class NodeSettings:
     disk_floor: int = GIB
     extras_path: str | None = None
     """Where optional packages lie; None means that the node has no optional powers."""
+    run_as: str | None = None
+    """The account that tasks run as, where their agent names no other; None: the node's own."""
     journal: str = "wal"
     output_cap: int = 8 * MIB
     grace_s: int = 10
@@ -62,7 +73,7 @@ class NodeSettings:
 def read_settings(path: Path) -> NodeSettings:
     """The settings in this file, or `BadSettings` with the file, the line and what to write."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_plain(path, MIB, linked=True).decode("utf-8")
     except FileNotFoundError as error:
         missing = BadSettings(f"{path}: is not there, so this is no node yet")
         missing.hint = "agent-node init --name NAME"
@@ -89,27 +100,32 @@ def parse_settings(text: str, *, source: str = "node.toml") -> NodeSettings:
 def _node(top: Table) -> NodeSettings:
     top.only([*(field.name for field in fields(NodeSettings) if field.name != "agents"), "agent"])
     default = NodeSettings(name="")
+    run_as = _account(top)
     return NodeSettings(
         name=top.name("name"),
         queue_max=top.count("queue_max", default.queue_max, low=1, high=10_000_000),
         disk_floor=top.size("disk_floor", default.disk_floor),
         extras_path=top.path("extras_path"),
+        run_as=run_as,
         journal=top.choice("journal", JOURNALS, default.journal),
         output_cap=top.size("output_cap", default.output_cap, low=1024),
         grace_s=top.count("grace_s", default.grace_s, low=0, high=3600),
         stop_grace_s=top.count("stop_grace_s", default.stop_grace_s, low=0, high=86_400),
         lease_min_s=top.count("lease_min_s", default.lease_min_s, low=10, high=600),
         lease_max_s=top.count("lease_max_s", default.lease_max_s, low=10, high=600),
-        agents=tuple(_agent(table) for table in top.tables("agent")),
+        agents=tuple(_agent(table, run_as) for table in top.tables("agent")),
     )
 
 
-def _agent(table: Table) -> AgentSettings:
+def _agent(table: Table, run_as: str | None) -> AgentSettings:
     table.only(field.name for field in fields(AgentSettings) if field.name != "template")
     stdin, template = _stdin(table)
     run = table.texts("run", needed=True)
     if not run or not run[0]:
         table.wrong("run", 'needs at least the program: run = ["claude", "-p"]')
+    prefix, own = table.texts("prefix"), _account(table)
+    if prefix and (own or run_as):
+        table.wrong("prefix", "and run_as both change the user: take run_as alone")
     return AgentSettings(
         name=table.name("name"),
         run=run,
@@ -120,9 +136,22 @@ def _agent(table: Table) -> AgentSettings:
         slots=table.count("slots", 1, low=1, high=SLOTS_MAX),
         skills=table.texts("skills", longest=LABEL_MAX),
         models=table.texts("models", longest=LABEL_MAX),
-        prefix=table.texts("prefix"),
+        prefix=prefix,
+        run_as=own or run_as,
         max_s=table.count("max_s", 0, low=1, high=31_536_000) or None,
     )
+
+
+def _account(table: Table) -> str | None:
+    """The name of an account that may run tasks; whether it exists is seen when it is needed."""
+    value = table.values.get("run_as")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not ACCOUNT.fullmatch(value):
+        table.wrong("run_as", f'should be an account, such as "arc-run", not {shown(value)}')
+    if value == "root":
+        table.wrong("run_as", "should not be root, who may read and end everything of the node's")
+    return value
 
 
 def _stdin(table: Table) -> tuple[str, str | None]:
@@ -148,7 +177,11 @@ def _check_together(settings: NodeSettings, top: Table) -> None:
 
 
 def render_new_toml(
-    name: str, skills: tuple[str, ...] = (), slots: int = 1, run: tuple[str, ...] = ()
+    name: str,
+    skills: tuple[str, ...] = (),
+    slots: int = 1,
+    run: tuple[str, ...] = (),
+    run_as: str | None = None,
 ) -> str:
     """A new node's settings as a file for people: each key with its meaning and its default.
 
@@ -161,6 +194,7 @@ def render_new_toml(
         output_cap=default.output_cap // MIB,
         disk_floor=default.disk_floor // GIB,
         default=default,
+        run_as=f"run_as = {toml_text(run_as)}" if run_as else '# run_as = "arc-run"',
     )
     agent = _AGENT_TEXT.format(
         name=toml_text(name),
@@ -216,6 +250,10 @@ name = {name}
 # How SQLite keeps its promises: "wal", or "truncate" for who prefers a rollback journal.
 # journal = "{default.journal}"
 
+# The account that tasks run as, which can read neither the queue nor the keys. Without it they
+# run as this node's own user. `agent-node doctor` says what root has to type for it once.
+{run_as}
+
 # Where optional Python packages of this node lie. Without it: standard library only.
 # extras_path = "/opt/arc/extras"
 
@@ -248,8 +286,10 @@ skills = {skills}
 # Variables of the daemon that it may see, such as "ANTHROPIC_API_KEY".
 # env = []
 
-# Stands before its supervisor, for running as another user:
-# prefix = ["sudo", "-n", "-u", "arc-run", "--"]
+# An account of its own, where it should not be the one that the node's run_as names.
+# run_as = "arc-run-2"
+
+# Stands before its supervisor, such as ["nice", "-n", "10"]. To change the user, take run_as.
 # prefix = []
 
 # Seconds until a task is stopped that names no limit itself. Without it: no limit.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from .desk import Session
+from .attempt_words import ATTEMPT_MAX
+from .desk import FOR_ALL, Session, SessionKind
 from .errors import BadInput
 from .lines import Lines
 from .replies import Answers, too_long
@@ -23,8 +22,13 @@ class Conversation:
     A hub that talked to this node before without a daemon names the term it had said.
     """
 
-    def __init__(self, answers: Answers, session: Session | None = None) -> None:
-        self._answers = answers
+    def __init__(
+        self,
+        answers: Answers,
+        session: Session | None = None,
+        kinds: tuple[SessionKind, ...] = FOR_ALL,
+    ) -> None:
+        self._answers, self._kinds = answers, kinds
         self._lines = Lines()
         self._heard_all = False
         self.session = session
@@ -100,7 +104,7 @@ class Conversation:
 
     def _open(self, line: bytes) -> None:
         try:
-            self.session, greets = read_opening(line)
+            self.session, greets = read_opening(line, self._kinds)
         except BadInput as error:
             self._refuse(trouble_line(None, error))
             return
@@ -115,10 +119,15 @@ class Conversation:
         self._lines.clear()
 
 
-def read_opening(line: bytes) -> tuple[Session, bool]:
+def read_opening(
+    line: bytes, kinds: tuple[SessionKind, ...] = FOR_ALL
+) -> tuple[Session, bool]:
     """Who talks, by the first line, and whether it waits for a greeting."""
     said = Fields(decode_object(line))
-    kind: Literal["hub", "owner"] = said.word("session", "hub", "owner")
+    kind = said.word("session", *kinds)
+    if kind == "task":
+        attempt = said.ulid("uid"), said.whole("attempt", 1, ATTEMPT_MAX)
+        return Session(kind, attempt=attempt), False
     session = Session(
         kind,
         term=said.whole("term", 0, TERM_MAX) if said.has("term") else 0,

@@ -8,18 +8,17 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
+from .account import check_users
 from .cgroups import find_base
+from .checks import Check
 from .config import AgentSettings, NodeSettings, read_settings
 from .errors import NodeError
 from .home import OTHERS, Home, check_home, connect, holder_of
 from .mounts import file_system_of, read_mountinfo
 from .text import size
 
-Level = Literal["ok", "note", "finding"]
 Version = tuple[int, int, int]
 
 OLDEST_PYTHON = (3, 11)
@@ -27,20 +26,6 @@ CLOCK_SLACK_S = 60
 CONNECT_S = 5.0
 WAL_MARK = 2  # bytes 18 and 19 of a database file: 2 means WAL, 1 a rollback journal
 HEADER_BYTES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at. A finding has a fix; a note is worth knowing, no more."""
-
-    name: str
-    level: Level
-    text: str
-    fix: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """The check for machines."""
-        return {"check": self.name, "level": self.level, "text": self.text, "fix": self.fix}
 
 
 def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check]:
@@ -56,7 +41,7 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
     checks.append(Check("settings", "ok", f"{home.config}: read, node {settings.name}"))
     checks += [check_disk(home, settings), check_journal(home, settings)]
     checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
-    return [*checks, *check_agents(settings), check_cgroups(find_base), check_path(environ)]
+    return [*checks, *check_agents(home, settings), check_cgroups(find_base), check_path(environ)]
 
 
 def check_python() -> Check:
@@ -214,22 +199,13 @@ def _program(word: str, agent: AgentSettings, environ: Mapping[str, str]) -> str
     return shutil.which(word, path=environ.get("PATH", os.defpath))
 
 
-def check_agents(settings: NodeSettings) -> Iterator[Check]:
+def check_agents(home: Home, settings: NodeSettings) -> Iterator[Check]:
     """What holds for all agents together."""
     if not settings.agents:
         fix = "write an [[agent]] table in node.toml"
         yield Check("agents", "finding", "there is none: nothing can run here", fix)
         return
-    if all(agent.prefix for agent in settings.agents):
-        yield Check("user", "ok", "tasks run behind a prefix, as another user")
-        return
-    who = "root" if os.geteuid() == 0 else "the node's own user"
-    yield Check(
-        "user",
-        "note",
-        f"tasks run as {who} and could change the queue; two users keep them apart: "
-        'useradd --system arc-run, then prefix = ["sudo", "-n", "-u", "arc-run", "--"]',
-    )
+    yield from check_users(home, settings)
 
 
 def check_cgroups(find: Callable[[], str | None]) -> Check:

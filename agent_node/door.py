@@ -6,15 +6,18 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
+from .binding import connect_at
 from .errors import BadInput, DoorTimeout, NodeError, NotRunning, Refused, Starting
 from .home import Home, HomeLock
 from .lines import Lines, line_of
-from .opening import PATIENCE_S, daemon_or_lock, opened
+from .opening import PATIENCE_S, daemon_of, daemon_or_lock, opened
 from .strict import LINE_MAX, JsonObject, JsonValue, decode_object
 
 CHUNK = 256 * 1024
+TASK_PATIENCE_S = 30.0
 _ASKED = 1
 _ERRORS: dict[str, type[NodeError]] = {
     "starting": Starting,
@@ -44,6 +47,19 @@ def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> 
         return _result(_ask_daemon(found, line, until, str(request.get("do"))))
 
 
+def ask_daemon(
+    home: Home, request: Mapping[str, object], *, timeout_s: float = 30
+) -> dict[str, object] | None:
+    """The same from the daemon alone; None when none listens. The queue is never opened for it."""
+    found = daemon_of(home, timeout_s=timeout_s)
+    if found is None:
+        return None
+    line = line_of({**cast("JsonObject", request), "id": _ASKED})
+    with found:
+        until = time.monotonic() + timeout_s
+        return _result(_ask_daemon(found, line, until, str(request.get("do"))))
+
+
 def _answer_alone(home: Home, lock: HomeLock, line: bytes) -> bytes:
     from .desk import Session  # a daemon knows all this already, and then it is not loaded here
 
@@ -51,12 +67,29 @@ def _answer_alone(home: Home, lock: HomeLock, line: bytes) -> bytes:
         return answers.answer(Session("owner"), line.rstrip(b"\n"))
 
 
-def _ask_daemon(daemon: socket.socket, line: bytes, until: float, do: str) -> bytes:
+def ask_at(place: str, request: Mapping[str, object]) -> dict[str, object]:
+    """The same for a task of another user, at the socket of its attempt: nothing else is there."""
+    line = line_of({**cast("JsonObject", request), "id": _ASKED})
+    until = time.monotonic() + TASK_PATIENCE_S
+    try:
+        shim = connect_at(Path(place), timeout_s=TASK_PATIENCE_S)
+    except OSError as error:
+        raise NotRunning(f"{place}: nobody listens to this task: {error.strerror}") from error
+    with shim:
+        return _result(_ask_daemon(shim, line, until, str(request.get("do")), opening=b""))
+
+
+OWNER = b'{"session":"owner"}\n'
+
+
+def _ask_daemon(
+    daemon: socket.socket, line: bytes, until: float, do: str, opening: bytes = OWNER
+) -> bytes:
     lines = Lines()
     try:
         daemon.settimeout(_left(until))
         with suppress(BrokenPipeError):  # who leaves at once may have said why
-            daemon.sendall(line_of({"session": "owner"}) + line)
+            daemon.sendall(opening + line)
         while not lines.waiting:
             daemon.settimeout(_left(until))
             data = daemon.recv(CHUNK)

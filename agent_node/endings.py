@@ -7,6 +7,7 @@ from .commands import Result
 from .evidence import (
     Alive,
     Dead,
+    Evidence,
     Leftovers,
     Unprovable,
     is_locked,
@@ -14,24 +15,33 @@ from .evidence import (
     read_shim_record,
 )
 from .failpoints import failpoint
+from .other_evidence import Unseen, judge_other
 from .processes import read_boot_id
 from .results import judge_end
 from .runs import Run
 from .verdicts import read_verdict
 
 
-def look_at_end(run: Run) -> Result | Alive | Leftovers:
+def look_at_end(run: Run) -> Result | Alive | Leftovers | Unseen:
     """The attempt's one result, or what still stands in its way. Reading only; never waits."""
     result = _from_verdict(run)
     if result is not None:
         return result
-    evidence = judge_attempt(run.folder, run.token, claimed_boot=run.boot_id, shim=run.shim)
+    evidence = _evidence(run)
     if isinstance(evidence, Dead):
         # A verdict written between the two looks is final now, and it comes first.
         return _from_verdict(run) or _cut_short(run, evidence.why)
     if isinstance(evidence, Unprovable):
         return Result("unproved", message=evidence.why)
     return evidence
+
+
+def _evidence(run: Run) -> Evidence | Unseen:
+    """Our own processes we look at ourselves; at another user's, only that user's warden can."""
+    if run.user is None:
+        return judge_attempt(run.folder, run.token, claimed_boot=run.boot_id, shim=run.shim)
+    sight, run.sight = run.sight, None
+    return judge_other(run.folder, claimed_boot=run.boot_id, shim=run.shim, sight=sight)
 
 
 def _from_verdict(run: Run) -> Result | None:

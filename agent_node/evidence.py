@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from dataclasses import dataclass
 
 from . import cgroups
@@ -18,6 +19,7 @@ from .processes import (
     is_alive,
     process_table,
     read_boot_id,
+    real_uid,
 )
 
 
@@ -97,6 +99,8 @@ def judge_attempt(
     if is_locked(folder.shim_lock):
         return _judge_locked(folder, record)
     if record is None and shim is not None:
+        if _is_shared(folder) and os.geteuid() != 0:
+            return Unprovable("the shim's own entry was taken away, so whose it was is not known")
         record = ShimRecord(shim, token, None)  # its own entry was taken away
     return _judge_unlocked(folder, token, record)
 
@@ -123,7 +127,7 @@ def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None
         return Unprovable("tree.lock is held by a process that cannot be seen")
     if hidden and os.path.lexists(folder.tree_lock):
         pids = ", ".join(map(str, sorted(hidden)))
-        return Unprovable(f"processes of ours whose environment cannot be read: {pids}")
+        return Unprovable(f"processes whose environment cannot be read: {pids}")
     if record is not None and record.cgroup and cgroups.is_populated(record.cgroup):
         return Unprovable(f"{record.cgroup} is not empty and its members cannot be seen")
     if record is None:
@@ -144,8 +148,49 @@ def _search_twice(
         found = _name((roots | set(descendants(roots, table))) - {os.getpid()}, table)
         if found:
             return found, frozenset()
-        hidden = _not_older(locked.unreadable | tokened.unreadable, record, table)
+        unreadable = _of_runners(locked.unreadable | tokened.unreadable, folder, table)
+        hidden = _not_older(unreadable, record, table)
     return (), hidden
+
+
+def _of_runners(
+    pids: frozenset[int], folder: AttemptFolder, table: dict[int, Seen]
+) -> frozenset[int]:
+    """Those that may belong to it by their user: ours, or whom the shim's own entry belongs to.
+
+    Not those that another user's program started, as sshd starts each session of ours: an orphan
+    of the attempt goes to init or to who started this node, and to nobody else.
+    """
+    runners = {os.getuid(), owner_of(folder.shim_json)}
+    adopters = {0, 1, *_ancestors(os.getpid(), table)}
+    theirs = {pid for pid in pids if real_uid(pid) in runners}
+    return frozenset(
+        pid for pid in theirs
+        if (parent := table[pid].ppid if pid in table else 0) in adopters
+        or real_uid(parent) in {*runners, None}
+    )  # fmt: skip
+
+
+def _ancestors(pid: int, table: dict[int, Seen]) -> list[int]:
+    found = [pid]
+    while found[-1] in table and table[found[-1]].ppid not in found:
+        found.append(table[found[-1]].ppid)
+    return found
+
+
+def owner_of(path: str) -> int | None:
+    """Whose file this is; None when there is none."""
+    try:
+        return os.stat(path, follow_symlinks=False).st_uid
+    except FileNotFoundError:
+        return None
+
+
+def _is_shared(folder: AttemptFolder) -> bool:
+    try:
+        return bool(os.stat(folder.path, follow_symlinks=False).st_mode & stat.S_IWOTH)
+    except FileNotFoundError:
+        return False
 
 
 def _not_older(

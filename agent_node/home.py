@@ -7,16 +7,19 @@ import os
 import socket
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .binding import connect_at, listen_at
 from .errors import HomeRefused
+from .job import TASKS_SOCKET
 from .mounts import file_system_of, is_network, read_mountinfo
+from .plain_files import NotPlainFile, open_plain, read_plain
 
 OTHERS = 0o077  # every permission of anybody who is not the owner
-BACKLOG = 128
 
 
 class HomeRefusal(HomeRefused):
@@ -91,6 +94,11 @@ class Home:
     def tasks(self) -> Path:
         """One folder a task, one below it for each attempt."""
         return self.root / "tasks"
+
+    @property
+    def door(self) -> Path:
+        """Where tasks of another user are heard; nobody finds it who was not handed it."""
+        return self.root / "door"
 
     @property
     def backups(self) -> Path:
@@ -195,8 +203,10 @@ class HomeLock:
     def try_take(cls, home: Home) -> HomeLock | None:
         """The lock, or None when another process holds it; never waits."""
         while True:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(home.lock, flags, 0o600)
+            try:
+                descriptor = open_plain(home.lock, os.O_RDWR | os.O_CREAT)
+            except NotPlainFile as error:
+                raise _in_the_way(home.lock, error) from error
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -235,6 +245,16 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _in_the_way(path: Path, error: OSError) -> HomeRefusal:
+    text = f"{path}: {error.strerror}; somebody put it there, and it was left alone"
+    return HomeRefusal(text, hint=f"look at it, then take it away: ls -ld {path}")
+
+
+def files_of(home: Home) -> tuple[tuple[int, int] | None, ...]:
+    """Which files a daemon opened here: others in their place are another home."""
+    return tuple(identity_of(path) for path in (home.lock, home.socket, home.database))
+
+
 def _is_still(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
@@ -243,56 +263,34 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _signed(descriptor: int) -> int:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+    with suppress(OSError):  # it is for messages alone; a full disk can be locked, not signed
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
     return descriptor
 
 
 def holder_of(home: Home) -> int | None:
     """The pid that signed the lock last, for messages only; None when nobody did."""
     try:
-        text = home.lock.read_text(encoding="ascii", errors="replace").strip()
+        text = read_plain(home.lock, 64).decode("ascii", "replace").strip()
     except OSError:
         return None
     return int(text) if text.isdecimal() else None
 
 
 def listen(home: Home, _lock: HomeLock) -> socket.socket:
-    """A socket that answers at the home, in the place of what a dead daemon left there.
-
-    Only the lock's holder may replace it, hence the lock. The new one appears by a rename, already
-    listening, so that nobody ever meets a socket that refuses.
-    """
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    fresh = home.root / "node.sock.new"
-    folder = os.open(home.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    """A socket that answers at the home; only the lock's holder may replace it, hence the lock."""
     try:
-        fresh.unlink(missing_ok=True)
-        # The kernel takes 107 bytes of path; through the folder's descriptor any home fits.
-        door.bind(f"/proc/self/fd/{folder}/{fresh.name}")
-        os.chmod(fresh, 0o600)
-        door.listen(BACKLOG)
-        os.rename(fresh, home.socket)
-    except BaseException:
-        door.close()
-        raise
-    finally:
-        os.close(folder)
-    return door
+        return listen_at(home.socket, 0o600)
+    except IsADirectoryError as error:
+        raise _in_the_way(home.socket, error) from error
+
+
+def listen_for_tasks(home: Home, _lock: HomeLock) -> socket.socket:
+    """The same, for who was handed a descriptor of its folder: a shim of another user."""
+    return listen_at(home.door / TASKS_SOCKET, 0o666)
 
 
 def connect(home: Home, *, timeout_s: float = 30) -> socket.socket:
     """A connection to the daemon; FileNotFoundError or ConnectionRefusedError: none listens."""
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    door.settimeout(timeout_s)
-    folder = -1
-    try:
-        folder = os.open(home.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        door.connect(f"/proc/self/fd/{folder}/{home.socket.name}")
-    except BaseException:
-        door.close()
-        raise
-    finally:
-        if folder >= 0:
-            os.close(folder)
-    return door
+    return connect_at(home.socket, timeout_s=timeout_s)

@@ -18,11 +18,18 @@ SHIM_LOCK = "shim.lock"
 TREE_LOCK = "tree.lock"
 SHIM_JSON = "shim.json"
 HEARTBEAT = "heartbeat"
+WORK = "work"  # where the program of another user starts, in the folder made for it
+TASKS_SOCKET = "tasks.sock"  # the daemon's, in the folder of which a shim is handed a descriptor
+TASK_SOCK = "node.sock"  # beside it: where that program speaks to the node
+
+SOCKET_NAME = "AGENT_NODE_SOCKET"  # the variable that tells another user's program of it
 
 VERDICT_SCHEMA = "verdict/1"
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-RUN_ATTEMPT = b"attempt/1"  # to a shim, with three descriptors: job, attempt's folder, shim.lock
+# To a shim, with three descriptors: job, attempt's folder, shim.lock; and for another user a
+# fourth, the folder of the socket at which the daemon hears tasks.
+RUN_ATTEMPT = b"attempt/1"
 REPLY_MAX = 4096  # bytes of a shim's answer, which comes with its pidfd
 
 OUTPUT_CAP = 8 * 1024 * 1024
@@ -49,6 +56,7 @@ class Job(NamedTuple):
     output_cap: int = OUTPUT_CAP
     beat_s: float = BEAT_S
     shared: bool = False  # the shim runs as another user, whose files the node has to read
+    place: str = ""  # that user's own folder for this attempt, which the shim makes; "": none
 
 
 def encode_job(job: Job) -> bytes:

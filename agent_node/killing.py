@@ -6,7 +6,16 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 
-from .processes import Identity, Seen, descendants, look_at, open_pidfd, process_table, send_signal
+from .processes import (
+    Identity,
+    Seen,
+    descendants,
+    look_at,
+    open_pidfd,
+    process_table,
+    real_uid,
+    send_signal,
+)
 
 Table = dict[int, Seen]
 _PASSES_MAX = 50  # of one round; a stopped process forks no more, so two or three do
@@ -19,7 +28,7 @@ def ask_tree_to_end() -> frozenset[int]:
 
 def kill_round() -> frozenset[int]:
     """KILL every descendant of this subreaper; who was there. Repeat until nobody is left."""
-    return _stop_and_kill(_below_us)
+    return stop_and_kill(_below_us)
 
 
 def kill_strays(keep: Iterable[int]) -> frozenset[int]:
@@ -32,10 +41,11 @@ def kill_strays(keep: Iterable[int]) -> frozenset[int]:
 
     def strays(table: Table) -> tuple[int, ...]:
         me = os.getpid()
-        roots = [pid for pid, seen in table.items() if seen.ppid == me and pid not in kept]
+        mine = [pid for pid, seen in table.items() if seen.ppid == me and pid not in kept]
+        roots = [pid for pid in mine if os.geteuid() == 0 or real_uid(pid) == os.getuid()]
         return (*roots, *descendants(roots, table))
 
-    return _stop_and_kill(strays)
+    return stop_and_kill(strays)
 
 
 def kill_leftovers(leftovers: Iterable[Identity]) -> tuple[Identity, ...]:
@@ -75,9 +85,11 @@ def _below_us(table: Table) -> tuple[int, ...]:
     return descendants((os.getpid(),), table)
 
 
-def _stop_and_kill(find: Callable[[Table], tuple[int, ...]]) -> frozenset[int]:
-    """All are stopped first, pass after pass, until a pass finds nobody new: a tree that forks
-    while we look would otherwise grow faster than it is cut.
+def stop_and_kill(find: Callable[[Table], tuple[int, ...]]) -> frozenset[int]:
+    """KILL what `find` names in a table of all processes; who was there. Repeat as above.
+
+    All are stopped first, pass after pass, until a pass finds nobody new: a tree that forks while
+    we look would otherwise grow faster than it is cut.
     """
     stopped: frozenset[int] = frozenset()
     for _ in range(_PASSES_MAX):

@@ -63,7 +63,7 @@ def opened(
     from .config import read_settings
     from .desk import NoDaemon
     from .replies import Answers
-    from .report import says_stopped, write_report
+    from .report import report_or_withdraw, says_stopped
     from .store.generation import machine_id
     from .store.sqlite import open_store
 
@@ -85,6 +85,6 @@ def opened(
             answers = Answers(store, home=home, settings=settings, clock=clock, host=host)
             yield answers
             if host.wrote or woken.readied or not says_stopped(home):
-                write_report(home, answers.desk.report())
+                report_or_withdraw(home, answers.desk.report())
         finally:
             store.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import moves
-from .attempts import attempt_folder, attempt_numbers
+from .attempts import AttemptFolder, attempt_folder, attempt_numbers
 from .commands import Because, Sender
 from .desk import Desk
 from .errors import Refused
+from .home import holder_of
+from .other_user import find_other_user
 from .queries import OpenAttempts, ShowTask
 from .requests import REASON_MAX, Request
 from .strict import JsonObject
@@ -91,4 +93,24 @@ def _may_live(desk: Desk, uid: str, n: int, tokens: dict[tuple[str, int], str]) 
     folder = attempt_folder(str(desk.home.tasks), uid, n)
     record = read_shim_record(folder)
     token = tokens.get((uid, n)) or (record.token if record else "never started")
-    return not isinstance(judge_attempt(folder, token), Dead)
+    if isinstance(judge_attempt(folder, token), Dead):
+        return False
+    return not _is_dead_to_its_user(desk, folder, token)
+
+
+def _is_dead_to_its_user(desk: Desk, folder: AttemptFolder, token: str) -> bool:
+    """Another user's processes are seen by that user alone; it is asked here and now, bounded."""
+    from .evidence import Dead, owner_of
+    from .other_evidence import judge_other, looking, sight_of
+
+    names = {agent.run_as for agent in desk.settings.agents if agent.run_as is not None}
+    users = [user for user in map(find_other_user, sorted(names))
+             if user.uid == owner_of(folder.shim_json)]  # fmt: skip
+    if not users:
+        return False
+    user = users[0]
+    from .errands import ask_now
+
+    shims = [one.pid for one in desk.store.read(OpenAttempts()) if one.pid is not None]
+    asked = looking(folder, token, user.uid, shims=shims, daemon=holder_of(desk.home))
+    return isinstance(judge_other(folder, sight=sight_of(ask_now(user, asked))), Dead)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import ctypes
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _PPID, _START_TICKS = 1, 19  # positions in /proc/PID/stat, counted after the program's name
 TOKEN_NAME = "AGENT_ATTEMPT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
@@ -35,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Who was found, and whose papers could not be read: those may or may not belong to it."""
+    """Who was found, and whose papers could not be read, be they anybody's."""
 
     found: frozenset[int]
     unreadable: frozenset[int]
@@ -100,9 +102,31 @@ def become_subreaper(*, on: bool = True) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, int(on))
 
 
+def is_subreaper() -> bool:
+    """Whether orphans of our descendants become our children."""
+    import ctypes
+
+    answer = ctypes.c_int()
+    if _libc().prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "prctl")
+    return bool(answer.value)
+
+
 def die_with_parent(*, on: bool) -> None:
     """Ask the kernel to kill this process when the thread that forked it ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if on else 0)
+
+
+def hide_from_debuggers() -> None:
+    """From now on no process of the same user can trace this one, nor use what it has open.
+
+    One that traces it already ends it.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        if any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in file):
+            raise SystemExit("agent-node: another process traces this one; it ends")
 
 
 def _prctl(option: int, value: int) -> None:
@@ -159,8 +183,12 @@ def holders_of(path: str) -> Search:
         wanted = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return Search(frozenset(), frozenset())
-    name = os.path.basename(path)
-    return _search(lambda pid: _has_open(pid, name, (wanted.st_dev, wanted.st_ino)))
+    return holding(os.path.basename(path), wanted.st_dev, wanted.st_ino)
+
+
+def holding(name: str, device: int, inode: int) -> Search:
+    """The same for a file that this process cannot look up itself."""
+    return _search(lambda pid: _has_open(pid, name, (device, inode)))
 
 
 def carrying_token(token: str) -> Search:
@@ -199,12 +227,12 @@ def _search(question: Callable[[int], bool]) -> Search:
         except (FileNotFoundError, ProcessLookupError):
             continue
         except PermissionError:
-            if _real_uid(pid) == os.getuid():  # others' processes are beyond us and not ours
-                unreadable.add(pid)
+            unreadable.add(pid)
     return Search(frozenset(found), frozenset(unreadable))
 
 
-def _real_uid(pid: int) -> int | None:
+def real_uid(pid: int) -> int | None:
+    """Who started this process, also while a setuid program runs in it; None when it is gone."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             line = next(line for line in file if line.startswith("Uid:"))

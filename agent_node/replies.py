@@ -50,9 +50,11 @@ from .transfers import (
 from .wire import Id, error_line, greeting_line, result_line, trouble_line
 
 
-def refuse_upgrade(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """New code comes by hand: no key of an operator is pinned on this node."""
-    raise Refused("not_supported", "this node takes no new code over the wire; install it by hand")
+def answer_upgrade(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """A new program for this home; what checks it is loaded when one comes."""
+    from .upgrading import answer_upgrade as answer
+
+    return answer(desk, session, request)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -85,7 +87,7 @@ HANDLERS: dict[str, Handler] = {
     "release": answer_release,
     "events": answer_events,
     "subscribe": answer_subscribe,
-    "upgrade": refuse_upgrade,
+    "upgrade": answer_upgrade,
     "heartbeat": answer_heartbeat,
     "progress": answer_progress,
     "spawn": answer_spawn,
@@ -94,6 +96,8 @@ HANDLERS: dict[str, Handler] = {
 
 # What changes something that no rollback takes back; asking reads `dry_run` and ignores it.
 WITHOUT_TRIAL = frozenset({"hello", "subscribe"})
+# What a task of another user may ask, at the socket of its attempt.
+TASK_WORDS = frozenset({"heartbeat", "progress", "spawn"})
 
 
 class Answers:
@@ -127,6 +131,9 @@ class Answers:
         if handler is None:
             known = ", ".join(sorted(HANDLERS))
             raise Refused("unknown_request", f"there is no such request; there are: {known}")
+        if session.kind == "task" and request.do not in TASK_WORDS:
+            words = ", ".join(sorted(TASK_WORDS))
+            raise Refused("local_only", f"a task may say {words} of itself, and nothing else")
         if request.dry_run and request.do in WITHOUT_TRIAL:
             raise Refused("not_supported", f"{request.do} has no dry run")
         return handler(self.desk, session, request)

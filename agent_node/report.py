@@ -52,6 +52,16 @@ def _replace(folder: int, name: str, content: bytes) -> None:
         raise
 
 
+def report_or_withdraw(home: Home, report: JsonObject) -> None:
+    """The new report is there; or none, where the disk takes none: no report is no idle node."""
+    try:
+        write_report(home, report)
+    except OSError as error:
+        log("report_unwritten", because=error.strerror)
+        with suppress(OSError):
+            home.status.unlink(missing_ok=True)
+
+
 def _write_all(descriptor: int, content: bytes) -> None:
     left = memoryview(content)
     while left:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack, suppress
 
-from . import cgroups
+from . import cgroups, program
+from .apart import hand_nothing_on
 from .clock import SystemClock
-from .config import read_settings
+from .config import AgentSettings, read_settings
 from .daemon import Daemon
 from .errors import NodeError, Starting
-from .home import Home, HomeLock, check_home, holder_of, identity_of, listen
+from .failpoints import failpoint
+from .home import Home, HomeLock, check_home, holder_of, identity_of, listen, listen_for_tasks
+from .log import log
 from .opening import daemon_or_lock
+from .other_user import find_other_user
 from .store.sqlite import open_store
 from .zygote_link import Zygote
 
@@ -28,7 +33,7 @@ def run(home: Home, *, until_idle: bool = False) -> int:
     settings = read_settings(home.config)
     # The zygotes come before the lock: whatever is forked later would hold a copy of it.
     groups = _cgroup_base()
-    zygotes = {agent.prefix: Zygote(agent.prefix, groups) for agent in settings.agents}
+    zygotes = {agent.starter: _zygote(agent, home, groups) for agent in settings.agents}
     with ExitStack() as stack:
         for zygote in zygotes.values():
             zygote.start()
@@ -42,7 +47,33 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
         door = listen(home, lock)
         stack.callback(_take_down, home, identity_of(home.socket))
-        return daemon.serve(door)
+        others = any(agent.run_as for agent in settings.agents)
+        code = daemon.serve(door, listen_for_tasks(home, lock) if others else None)
+    if daemon.makes_room:
+        _become_the_current_program(home)
+    return code
+
+
+def _become_the_current_program(home: Home) -> None:
+    """The same process, under whatever keeps it, with the same words: another program."""
+    current = program.current(home)
+    if current is None:
+        log("daemon_not_replaced", because=f"{program.link_of(home)} leads nowhere")
+        return
+    failpoint("upgrade.before_exec")
+    words = [*program.start_words(current), *sys.argv[1:]]
+    hand_nothing_on()
+    os.execv(words[0], words)  # noqa: S606 - a list of our own words
+
+
+def _zygote(agent: AgentSettings, home: Home, groups: str | None) -> Zygote:
+    """Another user's processes cannot enter a cgroup that is ours to divide."""
+    if agent.run_as is None:
+        return Zygote(agent.prefix, groups)
+    user = find_other_user(agent.run_as)
+    home.door.mkdir(mode=0o711, exist_ok=True)
+    home.door.chmod(0o711)
+    return Zygote(user=user, door=str(home.door))
 
 
 def _take_down(home: Home, mine: tuple[int, int] | None) -> None:

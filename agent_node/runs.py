@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .attempts import AttemptFolder
-from .log import log
+from .other_evidence import Sight
+from .other_user import OtherUser
 from .processes import Identity, send_signal
 
 
@@ -31,13 +32,20 @@ class Run:
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards
     beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
     looks: int = 0  # how often it was looked for in vain
+    user: OtherUser | None = None  # whose processes these are; None: the node's own
+    sight: Sight | None = None  # what a warden of that user saw; it serves once
+    asked: bool = False  # a warden is on its way for it
 
-    def ask_to_stop(self) -> None:
-        """TERM to the shim, which ends the whole tree; said again when it reports later."""
-        if self.pidfd is not None:
-            if not send_signal(self.pidfd, signal.SIGTERM):
-                log("stop_refused", task=self.uid, attempt=self.n, because="its shim is not ours")
-            send_signal(self.pidfd, signal.SIGCONT)  # its program may have stopped it
+    def ask_to_stop(self) -> bool:
+        """TERM to the shim, which ends the whole tree; said again when it reports later.
+
+        False when the shim is another user's, who alone may say that.
+        """
+        if self.pidfd is None:
+            return True
+        sent = send_signal(self.pidfd, signal.SIGTERM)
+        send_signal(self.pidfd, signal.SIGCONT)  # its program may have stopped it
+        return sent
 
     def has_beaten(self) -> bool:
         """Whether its heartbeat file was touched since this was last asked."""
@@ -48,10 +56,9 @@ class Run:
         was, self.beat_at = self.beat_at, max(beat_at, self.beat_at)
         return beat_at > was
 
-    def kill_shim(self) -> None:
+    def kill_shim(self) -> bool:
         """The last resort for a shim that does not end what it should: evidence does the rest."""
-        if self.pidfd is not None:
-            send_signal(self.pidfd, signal.SIGKILL)
+        return self.pidfd is None or send_signal(self.pidfd, signal.SIGKILL)
 
     def let_go(self) -> None:
         """Close what this process holds of it."""

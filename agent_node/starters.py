@@ -46,7 +46,7 @@ class Starters:
 
     def hand_over(self, agent: AgentSettings, job: Job, folder: AttemptFolder) -> None:
         """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none waits."""
-        self._zygotes[agent.prefix].hand_over(job, folder)
+        self._zygotes[agent.starter].hand_over(job, folder)
 
     def hear_all(self) -> None:
         """Whoever has reported by now is heard, before this process goes."""

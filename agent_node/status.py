@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from .capabilities import capabilities
 from .clock import iso, parse_iso
 from .config import NodeSettings
+from .program import running_id
 from .queries import AgentFacts, Doubt, NodeFacts
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
@@ -42,6 +43,7 @@ def build_report(
         "incarnation": facts.incarnation,
         "generation": facts.generation,
         "version": version,
+        "program": running_id(),
         "written_at": iso(now),
         "dispatcher": "running" if dispatching else "stopped",
         "idle": idle,

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from . import daemon_log
 from .commands import Forget, Raise
 from .dispatch import Dispatcher
+from .home import Home
 from .store.sqlite import SqliteStore
 from .timers import Timers
 
 STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
 RAISE_WAIT_S = 1.0
 FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
+SHORTEN_EVERY_S = 60.0
 
 
 class Upkeep:
     """Sets its own timers; each is set again before its work, so that a full disk ends none."""
 
-    def __init__(self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers) -> None:
+    def __init__(
+        self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers, home: Home
+    ) -> None:
         self._store, self._dispatcher, self._timers = store, dispatcher, timers
+        self._home = home
         self._flushing = self._raising = False
 
     def begin(self) -> None:
-        """The hourly round starts from now."""
+        """The rounds start from now."""
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+        self._shorten_now_and_then()
 
     def after_changes(self) -> None:
         """See to it that what was put off is written soon."""
@@ -44,6 +51,10 @@ class Upkeep:
     def _forget_hourly(self) -> None:
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
         self._forget()
+
+    def _shorten_now_and_then(self) -> None:
+        self._timers.later(SHORTEN_EVERY_S, self._shorten_now_and_then)
+        daemon_log.shorten(self._home)
 
     def _forget(self) -> None:
         """A little at a time, so that nothing waits for it."""

@@ -52,6 +52,7 @@ class Watch:
         self._poll = select.poll()
         self._poll.register(wake, select.POLLIN)
         self._logs: dict[int, HeadAndTail] = {}
+        self._others: dict[int, Callable[[], None]] = {}
         self._status: int | None = None
         self._alone = False
         self._stops = 0
@@ -61,6 +62,16 @@ class Watch:
         """Take whatever comes through this pipe, which must not block, into this log."""
         self._logs[pipe] = log
         self._poll.register(pipe, select.POLLIN)
+
+    def call(self, number: int, act: Callable[[], None]) -> None:
+        """Call this whenever the descriptor can be read; it must not wait."""
+        self._others[number] = act
+        self._poll.register(number, select.POLLIN)
+
+    def forget(self, number: int) -> None:
+        """Before it is closed: call nothing more for this descriptor."""
+        self._others.pop(number)
+        self._poll.unregister(number)
 
     def until_over(
         self, began: float, *, max_s: float | None, grace_s: float, beat_s: float
@@ -109,8 +120,10 @@ class Watch:
         for number, _ in self._poll.poll(max(0.0, until - boot_seconds()) * 1000 + 1):
             if number == self._wake:
                 self._stops += os.read(number, _CHUNK).count(signal.SIGTERM)
-            else:
+            elif number in self._logs:
                 self._pump(number)
+            elif number in self._others:  # one before it in this round may have closed it
+                self._others[number]()
 
     def _pump(self, pipe: int) -> bool:
         """True while there may be more to read at once."""

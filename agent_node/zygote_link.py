@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from .attempts import AttemptFolder
+from .becoming import start_as
 from .errors import BadInput, NodeError
 from .handing import hand_over, take_over
 from .job import REPLY_MAX, RUN_ATTEMPT, Job, encode_job
-from .processes import Identity
+from .other_user import OtherUser
+from .processes import Identity, send_signal
 from .strict import decode_object
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # a folder, or the zipapp
@@ -50,8 +52,17 @@ class Spawned(NamedTuple):
 class Zygote:
     """The daemon's end of a zygote. Start it before taking any lock: a fork copies them all."""
 
-    def __init__(self, prefix: tuple[str, ...] = (), cgroup_base: str | None = None) -> None:
+    def __init__(
+        self,
+        prefix: tuple[str, ...] = (),
+        cgroup_base: str | None = None,
+        *,
+        user: OtherUser | None = None,
+        door: str | None = None,
+    ) -> None:
+        """`user` runs the shims, if not our own; at a socket in the folder `door` it is heard."""
         self._prefix, self._cgroup_base = prefix, cgroup_base
+        self._user, self._door = user, door
         self._socket: socket.socket | None = None
         self._pid = 0
 
@@ -63,6 +74,9 @@ class Zygote:
     def start(self) -> None:
         """Bring it up, in place of an earlier one. It returns before the zygote is ready."""
         self.close()
+        if self._user is not None:
+            self._start_as(self._user)
+            return
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = [*self._prefix, sys.executable, "-I", "-S", "-c", _START.format(_MAIN)]
         argv += [_ROOT, self._cgroup_base or ""]
@@ -81,6 +95,12 @@ class Zygote:
                 raise ZygoteGone(f"zygote: could not start {argv[0]!r}: {error}") from error
         self._socket = near
 
+    def _start_as(self, user: OtherUser) -> None:
+        try:
+            self._pid, self._socket = start_as(user, "zygote")
+        except OSError as error:
+            raise ZygoteGone(f"zygote: could not start as {user.name}: {error}") from error
+
     def fileno(self) -> int:
         """For the daemon's selector: readable when a shim reports, and when the zygote is gone."""
         return self._living().fileno()
@@ -94,6 +114,9 @@ class Zygote:
         descriptors = [_sealed(encode_job(job)), folder.open()]
         try:
             descriptors.append(folder.take_shim_lock())
+            if self._door is not None:
+                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                descriptors.append(os.open(self._door, flags))
             hand_over(living, RUN_ATTEMPT, descriptors)
         except BlockingIOError as error:
             raise ZygoteGone("zygote: takes no more work; what was handed over may run") from error
@@ -145,9 +168,8 @@ class Zygote:
         try:
             poll = select.poll()
             poll.register(pidfd, select.POLLIN)
-            if not poll.poll(_END_PATIENCE_S * 1000):
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            if poll.poll(_END_PATIENCE_S * 1000) or send_signal(pidfd, signal.SIGKILL):
+                os.waitpid(pid, 0)  # sudo, which we may not kill, is buried when it has ended
         finally:
             os.close(pidfd)
 

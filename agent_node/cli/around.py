@@ -10,6 +10,7 @@ from typing import IO, Protocol, TextIO
 
 from agent_node.errors import NodeError
 from agent_node.home import Home, check_home, find_home
+from agent_node.job import SOCKET_NAME
 
 Request = dict[str, object]
 Result = dict[str, object]
@@ -67,6 +68,15 @@ class Around:
     def door(self, request: Request, *, timeout_s: float = 30) -> Result:
         """The node's answer to this request."""
         return self.ask(self.home, request, timeout_s=timeout_s)
+
+    def own_door(self, request: Request) -> Result:
+        """The answer to what a running task says of itself: another user's has its own socket."""
+        place = self.environ.get(SOCKET_NAME, "")
+        if not place:
+            return self.door(request)
+        from agent_node.door import ask_at
+
+        return ask_at(place, request)
 
     def say(self, text: str) -> None:
         """Write to stdout at once; `ReaderLeft` when nobody reads."""

@@ -36,6 +36,8 @@ COMMANDS: dict[str, Command] = {
     "unit": Command("setup", "", "print a systemd user unit for the daemon"),
     "version": Command("setup", "Set up", "print the version"),
     "run": Command("service", "Run", "the daemon: dispatch tasks, answer, report"),
+    "start": Command("starting", "Run", "leave a daemon running behind you"),
+    "stop": Command("starting", "Run", "end the daemon; running tasks go on"),
     "serve": Command("service", "Run", "answer a hub on stdin and stdout"),
     "status": Command("looking", "Look", "what the node is doing now"),
     "list": Command("looking", "Look", "tasks, in the order they came"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from agent_node.doctor import Check, examine
+from agent_node.checks import Check
+from agent_node.doctor import examine
 from agent_node.envelope import Answer, Exit
 from agent_node.home import find_home
 from agent_node.text import counted, safe_text

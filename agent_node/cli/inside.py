@@ -45,7 +45,7 @@ def plain_arguments(parser: ArgumentParser) -> None:
 
 def heartbeat(options: Namespace, around: Around) -> Answer:
     """Say that the task is alive."""
-    result = around.door(_dry(about_self("heartbeat", around), options))
+    result = around.own_door(_dry(about_self("heartbeat", around), options))
     return Answer(result, "")
 
 
@@ -58,7 +58,7 @@ def progress_arguments(parser: ArgumentParser) -> None:
 def progress(options: Namespace, around: Around) -> Answer:
     """Say how far the task is; longer texts are cut, for a status line is no log."""
     request = {**about_self("progress", around), "text": options.text[:TEXT_MAX]}
-    result = around.door(_dry(request, options))
+    result = around.own_door(_dry(request, options))
     return Answer(result, "")
 
 
@@ -74,7 +74,7 @@ def spawn(options: Namespace, around: Around) -> Answer:
     request = about_self("spawn", around)
     parent: JsonObject = {"parent": str(request["uid"])}
     task = {**draft(options, around, source=around.by), **parent}
-    result = around.door(_dry({**request, "task": task}, options))
+    result = around.own_door(_dry({**request, "task": task}, options))
     outcome = words(result, "outcome", "added")
     said = f"{outcome} {words(result, 'uid', str(task['uid']))}"
     dry = "dry run, nothing changed: " if options.dry_run else ""

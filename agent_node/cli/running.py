@@ -83,7 +83,7 @@ def run_command(words: Sequence[str], around: Around) -> int:
     except ReaderLeft:
         return Exit.CLOSED_PIPE
     except NodeError as error:  # the error itself could not be written to stdout
-        around.talk(f"error[{error.code}]: {safe_text(str(error))}\n")
+        around.talk(f"error[{safe_text(error.code, 64)}]: {safe_text(str(error))}\n")
         return error.exit_code
 
 
@@ -188,7 +188,7 @@ def _say_trouble(error: NodeError, schema: str, around: Around, *, as_json: bool
         )
         around.say(failure(schema, iso(around.clock.now()), trouble) + "\n")
         return
-    around.talk(f"error[{error.code}]: {safe_text(str(error), keep=chr(10))}\n")
+    around.talk(f"error[{safe_text(error.code, 64)}]: {safe_text(str(error), keep=chr(10))}\n")
     if error.hint:
         around.talk(f"hint: {safe_text(error.hint)}\n")
 

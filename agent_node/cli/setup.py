@@ -9,7 +9,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from agent_node import __version__
+from agent_node import __version__, program
+from agent_node.account import try_account
 from agent_node.config import NodeSettings, parse_settings, read_settings, render_new_toml
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, NodeError
@@ -38,6 +39,7 @@ def init_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--skill", action="append", default=[], help="what it can do; repeatable")
     parser.add_argument("--slots", type=int, default=1, help="tasks at the same time (default: 1)")
     parser.add_argument("--run", metavar="COMMAND", help="the program that runs tasks, quoted")
+    parser.add_argument("--run-as", metavar="USER", help="the account that runs the tasks")
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
 
 
@@ -48,6 +50,8 @@ def init(options: Namespace, around: Around) -> Answer:
     settings = parse_settings(text, source="agent-node init")
     if home.config.exists():
         return _already(home, settings)
+    if settings.run_as is not None:
+        try_account(home, settings.run_as)
     data = {"home": str(home.root), "name": settings.name, "dry_run": bool(options.dry_run)}
     if options.dry_run:
         said = f"dry run, nothing changed: would write {home.config}:\n\n{text}"
@@ -61,7 +65,8 @@ def _new_toml(options: Namespace) -> str:
         run = tuple(shlex.split(options.run)) if options.run else ()
     except ValueError as error:
         raise BadInput(f"cannot be split into words: {error}", "--run") from error
-    return render_new_toml(options.name, tuple(options.skill), options.slots, run)
+    skills = tuple(options.skill)
+    return render_new_toml(options.name, skills, options.slots, run, run_as=options.run_as)
 
 
 def _already(home: Home, wanted: NodeSettings) -> Answer:
@@ -73,8 +78,13 @@ def _already(home: Home, wanted: NodeSettings) -> Answer:
         raise error
     data = {"home": str(home.root), "name": there.name, "created": False, "dry_run": False}
     text = f"{there.name}: already set up in {home.root}; nothing was changed"
-    warnings = ("node.toml was left as it is; change agents there",) if wanted.agents else ()
-    return Answer(data, text, warnings=warnings if wanted.agents != there.agents else ())
+    warnings = []
+    if wanted.agents and wanted.agents != there.agents:
+        warnings.append("node.toml was left as it is; change agents there")
+    if wanted.run_as not in (None, there.run_as):
+        line = f'run_as = "{wanted.run_as}"'
+        warnings.append(f"node.toml was left as it is; write {line} there, before [[agent]]")
+    return Answer(data, text, warnings=tuple(warnings))
 
 
 def _make(home: Home, text: str) -> None:
@@ -138,9 +148,11 @@ def own_command() -> list[str]:
     started = sys.argv[0] if sys.argv else ""
     if Path(started).name == "agent-node":
         return [shutil.which(started) or str(Path(started).resolve())]
-    archive = Path(__file__).parents[2]
-    if archive.is_file():
-        return [sys.executable, "-I", "-S", str(archive)]
+    archive = program.running()
+    if archive is not None:
+        link = archive.with_name(program.LINK)
+        follows = program.running_id() is not None and link.is_symlink()
+        return program.start_words(link if follows else archive)
     return [sys.executable, "-m", "agent_node"]
 
 
@@ -151,7 +163,8 @@ def version_arguments(parser: ArgumentParser) -> None:
 def version(options: Namespace, around: Around) -> Answer:
     """The version, with what it runs on."""
     python = sys.version.split()[0]
-    data = {"version": __version__, "wire": 1, "python": python, "executable": sys.executable}
+    data = {"version": __version__, **program.abilities(), "program": program.running_id(),
+            "python": python, "executable": sys.executable}  # fmt: skip
     return Answer(data, f"agent-node {__version__}")
 
 

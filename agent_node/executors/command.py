@@ -11,11 +11,23 @@ from ..attempts import AttemptFolder
 from ..commands import Claimed
 from ..config import AgentSettings, NodeSettings
 from ..home import Home
-from ..job import ANSWER_JSON, STDIN, TASK_JSON, Job
+from ..job import (
+    ANSWER_JSON,
+    SOCKET_NAME,
+    STDIN,
+    TASK_JSON,
+    TASK_SOCK,
+    TREE_LOCK,
+    WORK,
+    Job,
+)
+from ..other_user import OtherUser, find_other_user
 from ..task import Task, to_wire
+from ..workplace import BIN
 
 # What any program may need to find its way; everything else has to be named in `env`.
 PASSED_ON = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM")
+_OWN = ("SHELL", "TMPDIR")  # of the node's own user: nothing for anybody else
 _PLACE = re.compile(r"\{([a-z_0-9]+)\}")
 
 
@@ -42,16 +54,22 @@ class CommandExecutor:
         if agent.stdin != "json":
             stdin = STDIN
             folder.add(STDIN, stdin_text(task, agent).encode())
-        if agent.prefix:
+        user = find_other_user(agent.run_as) if agent.run_as else None
+        if user is not None:
+            folder.add(TREE_LOCK, b"")  # ours, for its programs could close theirs to us
+        if agent.starter:
             folder.share()
+        place = f"{user.folder}/{folder.uid}-{folder.n}" if user else ""
+        env = environment(claimed, agent, folder, home=home, passed=self._passed_to(agent))
         return Job(
             uid=task.uid,
             n=claimed.n,
             token=claimed.token,
             argv=tuple(agent.run),
-            env=environment(claimed, agent, folder, home=home, passed=self._passed_to(agent)),
-            cwd=agent.cwd or ("" if agent.prefix else folder.path),
-            shared=bool(agent.prefix),
+            env=env | about_place(user, place, env["PATH"]) if user else env,
+            cwd=agent.cwd or (f"{place}/{WORK}" if place else "" if agent.prefix else folder.path),
+            shared=bool(agent.starter),
+            place=place,
             stdin=stdin,
             max_s=task.max_s if task.max_s is not None else agent.max_s,
             grace_s=float(settings.grace_s),
@@ -61,8 +79,23 @@ class CommandExecutor:
     def _passed_to(self, agent: AgentSettings) -> dict[str, str]:
         """Read once an agent: a daemon's own environment does not change."""
         if agent not in self._passed:
-            self._passed[agent] = passed_on(os.environ, agent.env)
+            passed = passed_on(os.environ, agent.env)
+            own = _OWN if agent.run_as else ()
+            kept = {name: value for name, value in passed.items() if name not in own}
+            self._passed[agent] = {"PATH": os.defpath, **kept} if agent.run_as else kept
         return self._passed[agent]
+
+
+def about_place(user: OtherUser, place: str, path: str) -> dict[str, str]:
+    """What is different for another user: who it is, where it may write, and how it speaks."""
+    return {
+        "HOME": user.home,
+        "USER": user.name,
+        "LOGNAME": user.name,
+        "PATH": f"{path}:{user.folder}/{BIN}",
+        "AGENT_ANSWER": f"{place}/{ANSWER_JSON}",
+        SOCKET_NAME: f"{place}/{TASK_SOCK}",
+    }
 
 
 def task_json(task: Task) -> bytes:

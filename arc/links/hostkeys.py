@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_node.plain_files import read_plain
+from arc.durable import write_durably
 from arc.errors import NeedsWord, StateBroken
 
 KINDS = {  # what a pinned key's type lets a node sign with; nothing with SHA-1
@@ -67,8 +68,7 @@ class HostKeys:
     def read(self) -> dict[str, HostKey]:
         """Every pinned key by node; `StateBroken` names the line that cannot be read."""
         try:
-            with open(self._path, encoding="utf-8") as file:
-                text = file.read(BYTES_MAX)
+            text = read_plain(self._path, BYTES_MAX).decode("utf-8")
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError) as error:
@@ -114,14 +114,7 @@ class HostKeys:
     def _write(self, keys: dict[str, HostKey]) -> None:
         """Whole or not at all, and still there after a power cut."""
         lines = [f"{name} {key.text}\n" for name, key in sorted(keys.items())]
-        fresh = self._path.with_name(f".{self._path.name}.{os.urandom(8).hex()}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as file:
-                file.writelines([_HEAD, *lines])
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(fresh, self._path)
+            write_durably(self._path, "".join([_HEAD, *lines]), point="hostkeys")
         except OSError as error:
-            fresh.unlink(missing_ok=True)
             raise StateBroken(f"{self._path}: cannot be written: {error.strerror}") from error

@@ -11,7 +11,8 @@ from arc.settings import FleetSettings, NodeEntry
 from . import HelloWords, Link
 from .inbox import NAME, InboxLink
 from .pipes import PipeWay
-from .standing import Fenced, StandingLink, Way
+from .standing import Fenced, StandingLink
+from .way import Way
 
 
 def open_links(

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import getpass
-from pathlib import Path
+import socket
+from asyncio.trsock import TransportSocket
+from contextlib import suppress
 
 import asyncssh
 
 from arc.errors import NodeUnreachable, StateBroken
-from arc.keys import COMMAND, private_key_path
+from arc.keys import COMMAND, read_private_key
 from arc.settings import FleetSettings, NodeEntry
 
 from .hostkeys import KINDS, HostKey, HostKeys, parse_host_key
+from .lifetime import Lifetime
 from .talk import Talk
-from .translating import BANNER, KEYS, LOGIN, STAGES, START, TCP, Failure, explain, lost
+from .translating import BANNER, KEYS, LOGIN, STAGES, START, TCP, Failure, explain, lost, not_strict
 
 CONNECT_S = 10.0  # for all of it: the name, TCP, the keys, the login
 CHANNEL_S = 10.0  # for the session and the start of its program
 CLOSE_S = 2.0
-ALIVE_EVERY_S, ALIVE_MISSES = 5.0, 2  # so a frozen machine is noticed within 15 s
+ALIVE_EVERY_S, ALIVE_MISSES = 4.0, 2  # a frozen machine is noticed 12 s after its last byte
 KEX = ("mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org")
 CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com")
 MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com")  # unused beside AEAD
-NO_KEY = "the hub's own key cannot be read"
 
 
 class SshWay:
@@ -34,6 +35,8 @@ class SshWay:
         self._node, self._settings = node, settings
         self._keys = HostKeys(settings.state / "known_hosts")
         self._connection: asyncssh.SSHClientConnection | None = None
+        self._lifetime: Lifetime | None = None
+        self._retired: list[Lifetime] = []
         self._witness = _Witness()
 
     @property
@@ -42,23 +45,33 @@ class SshWay:
         return STAGES[self._witness.stage].format(where=where(self._node))
 
     async def open(self, talk: Talk) -> None:
-        """A session of the forced command; the connection is made where there is none."""
-        connection = self._connection
-        if connection is None or connection.is_closed():
-            connection = await self._connect()
+        """A session of the forced command; the connection is made where there is none.
+
+        A connection that has served before and takes no session now is not the last word: with
+        MaxSessions 1 its sshd may still be busy with the end of the session before.
+        """
+        connection, lifetime = self._connection, self._lifetime
+        if connection is not None and lifetime is not None and lifetime.takes_more:
+            with suppress(OSError, asyncssh.Error):
+                await _begin(connection, lifetime, talk)
+                return
+            if talk.over is not None:
+                raise NodeUnreachable(self._node.name, f"{talk.over}; nothing was asked")
+        connection = await self._connect()
+        self._retired = [one for one in (*self._retired, lifetime) if one and not one.is_over]
+        lifetime = self._lifetime = Lifetime(connection)
         try:
-            async with asyncio.timeout(CHANNEL_S):
-                await connection.create_session(
-                    lambda: _Session(talk), COMMAND,
-                    env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
-                )  # fmt: skip
+            await _begin(connection, lifetime, talk)
         except (OSError, asyncssh.Error) as error:
-            connection.abort()
             raise explain(self._node.name, self._failure(error, CHANNEL_S, None)) from error
 
     async def close(self) -> None:
         """End the connection; whatever does not end within two seconds is cut."""
         connection, self._connection = self._connection, None
+        for lifetime in self._retired:
+            lifetime.cut("the hub closed the link")
+        if self._lifetime is not None:
+            self._lifetime.forget()
         if connection is not None:
             await _closed(connection)
 
@@ -78,6 +91,9 @@ class SshWay:
             raise explain(self._node.name, failure) from error
         except ValueError as error:  # our own key, the host's name, or ssh_config
             raise NodeUnreachable(self._node.name, f"{error}; nothing was sent") from error
+        if not is_strict(self._connection):
+            self._connection.abort()
+            raise not_strict(self._node.name, where(self._node))
         return self._connection
 
     def _failure(self, error: Exception, limit_s: float, pinned: HostKey | None) -> Failure:
@@ -90,6 +106,23 @@ class SshWay:
             pinned=pinned,
             offered=self._witness.offered,
         )
+
+
+async def _begin(
+    connection: asyncssh.SSHClientConnection, lifetime: Lifetime, talk: Talk
+) -> None:
+    """One session on this connection; one that cannot be had ends the connection."""
+    lifetime.began(talk)
+    try:
+        async with asyncio.timeout(CHANNEL_S):
+            await connection.create_session(
+                lambda: _Session(talk, lifetime), COMMAND,
+                env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
+            )  # fmt: skip
+    except (OSError, asyncssh.Error):
+        connection.abort()
+        lifetime.forget()
+        raise
 
 
 def where(node: NodeEntry) -> str:
@@ -132,7 +165,7 @@ async def connect(
         config=None if own_config is None else [str(own_config)],
         client_factory=lambda: witness,
         username=node.user or (getpass.getuser() if own_config is None else ()),
-        client_keys=[_client_key(settings.state)], client_certs=[], passphrase=None,
+        client_keys=[read_private_key(settings.state)], client_certs=[], passphrase=None,
         known_hosts=(trusted, [], []), host_key_alias=node.name,
         server_host_key_algs=algorithms,
         x509_trusted_certs=None, agent_path=None, agent_identities=None, agent_forwarding=False,
@@ -147,18 +180,13 @@ async def connect(
     )  # fmt: skip
 
 
-def _client_key(state: Path) -> asyncssh.SSHKey:
-    path = private_key_path(state)
-    try:
-        return _read_key(str(path), path.stat().st_mtime_ns)
-    except (OSError, asyncssh.KeyImportError) as error:
-        raise ValueError(f"{NO_KEY}: {path}: {error}; make one with: arc init") from error
+def is_strict(connection: asyncssh.SSHClientConnection) -> bool:
+    """Whether both sides count every message of the key exchange, so that none can be cut out.
 
-
-@functools.lru_cache(maxsize=4)
-def _read_key(path: str, changed_ns: int) -> asyncssh.SSHKey:
-    """Read once for all nodes; a changed file is read again."""
-    return asyncssh.read_private_key(path)
+    asyncssh has no public word for it. Were its private one gone, every connection would be
+    refused, and the tests with it.
+    """
+    return getattr(connection, "_strict_kex", False) is True
 
 
 async def _closed(connection: asyncssh.SSHClientConnection) -> None:
@@ -206,8 +234,8 @@ class _Witness(asyncssh.SSHClient):
 class _Session(asyncssh.SSHClientSession[bytes]):
     """Carries bytes between one channel and the talk; it never raises."""
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
+    def __init__(self, talk: Talk, lifetime: Lifetime) -> None:
+        self._talk, self._lifetime = talk, lifetime
         self._status: int | None = None
         self._how = "agent-node left"
 
@@ -231,6 +259,7 @@ class _Session(asyncssh.SSHClientSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         how = self._how if exc is None else lost(str(exc))
         self._talk.ended(how, exit_status=self._status)
+        self._lifetime.ended(self._talk)
 
 
 class _Channel:
@@ -238,9 +267,16 @@ class _Channel:
 
     def __init__(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:
         self._channel = channel
+        self._socket: TransportSocket | None = channel.get_extra_info("socket")
 
     def send(self, line: bytes) -> None:
+        """As one segment: asyncssh writes an empty packet before each, in a call of its own."""
+        if self._socket is None:  # by way of a program or another host
+            self._channel.write(line)
+            return
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         self._channel.write(line)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
     def unsent(self) -> int:
         return self._channel.get_write_buffer_size()

@@ -7,9 +7,9 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from agent_node.clock import Clock, parse_iso
+from agent_node.envelope import Exit
 from agent_node.errors import BadInput
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.wire import EVENTS
@@ -23,10 +23,11 @@ from arc.errors import (
     WrongNode,
 )
 
-from . import READ_S, READS, WRITE_S, EventHeard, HelloWords, Met
+from . import READ_S, READS, WRITE_S, EventHeard, HelloWords, Met, Told
 from .answers import LATER_HUB, Greeting, changes, met_by_later_hub, parse_met
-from .pausing import FIRST_S, PATIENCE_S, Pausing
+from .pausing import FIRST_S, MOST_S, PATIENCE_S, REFUSED_MOST_S, Pausing
 from .talk import Talk
+from .way import Way
 
 GREET_S = 10.0  # for the node's program to start and speak
 CLOSED = "the hub has closed this link; nothing was asked"
@@ -36,20 +37,6 @@ EVERY_EVENT: list[JsonValue] = [*sorted(EVENTS)]
 
 Fenced = Callable[[str, str], bool]  # (node, incarnation): whether a person declared it dead
 Pause = Callable[[float], Awaitable[None]]
-
-
-class Way(Protocol):
-    """How one node's `agent-node serve --stdio` is reached."""
-
-    @property
-    def stage(self) -> str:
-        """How far an opening has come, in words, for whoever gives up waiting."""
-
-    async def open(self, talk: Talk) -> None:
-        """Connect the talk, in bounded time, or raise `NodeUnreachable` and its kinds."""
-
-    async def close(self) -> None:
-        """Let go of everything, in bounded time."""
 
 
 @dataclass(eq=False)
@@ -86,6 +73,7 @@ class StandingLink:
         self._opening: asyncio.Task[_Session] | None = None
         self._pausing = Pausing(clock, rng)
         self._last_error: ArcError | None = None
+        self._troubled = False  # the last session broke, or the last opening failed
         self._listener: EventHeard | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._closed = False
@@ -110,6 +98,8 @@ class StandingLink:
             began = self._clock.boottime()
             session = await self._opened(left)
             left = max(left - (self._clock.boottime() - began), 0.0)
+        if session.talk.owes and do in READS:
+            left = min(left, PATIENCE_S)  # one silent node holds nobody up twice
         if session.met.old_term and changes(do, given):
             raise OtherHub(f"{self.name}: {session.met.old_term}; {do} was not sent")
         self.requests += 1
@@ -118,11 +108,25 @@ class StandingLink:
             await self._subscribe(session)
         return result
 
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        """Ask without waiting, for questions that change nothing; False: `ask` is the way."""
+        session = self._open_session()
+        if session is None or do not in READS or (self._listener and not session.hears):
+            return False
+        try:
+            session.talk.put(do, {}, timeout_s, told)
+        except ArcError as error:
+            told(error)
+        else:
+            self.requests += 1
+        return True
+
     async def meet(self, *, anew: bool = False) -> Met:
         """What the node answered to hello; opens a session now if there is none, pause or not."""
         session = self._open_session()
         if session is not None and anew:
-            session.talk.close("it is another node than the one that was met")
+            session.talk.retire("it is another node than the one that was met")
+            session.talk.close()
             session = self._open_session()
         if session is None:
             self._pausing.forgive()
@@ -155,11 +159,13 @@ class StandingLink:
 
     def _open_session(self) -> _Session | None:
         session = self._session
-        if session is None or session.talk.over is None:
+        ended = session and (session.talk.over or session.talk.retires)
+        if session is None or not ended:
             return session
         self._session = None
         self._pausing.ended(self._clock.boottime() - session.since)
-        self._last_error = NodeUnreachable(self.name, session.talk.over)
+        self._last_error = NodeUnreachable(self.name, ended)
+        self._troubled = not session.talk.retires
         return None
 
     async def _opened(self, limit_s: float) -> _Session:
@@ -169,10 +175,14 @@ class StandingLink:
             self._check_pause()
             self._opening = asyncio.create_task(self._open(), name=f"open {self.name}")
             self._opening.add_done_callback(_retrieved)
+        if self._troubled:
+            limit_s = min(limit_s, PATIENCE_S)  # the opening goes on; who asks next may have it
         try:
             async with asyncio.timeout(limit_s):
                 return await asyncio.shield(self._opening)
         except TimeoutError as error:
+            if self._troubled and self._last_error is not None:
+                raise self._last_error.with_traceback(None) from error
             text = f"no contact within {limit_s:g}s ({self._way.stage}); nothing was asked"
             raise NodeUnreachable(self.name, text) from error
         except asyncio.CancelledError:
@@ -203,7 +213,7 @@ class StandingLink:
         except asyncio.CancelledError:
             talk.close()
             raise
-        self._session = session
+        self._session, self._troubled = session, False
         return session
 
     async def _begin(self, talk: Talk) -> _Session:
@@ -240,8 +250,9 @@ class StandingLink:
         return replace(met, clock_off_s=off_s)
 
     def _failed(self, error: ArcError) -> ArcError:
-        self._pausing.failed()
-        self._last_error = error
+        refused = error.exit_code == Exit.LOGIN
+        self._pausing.failed(most_s=REFUSED_MOST_S if refused else MOST_S)
+        self._last_error, self._troubled = error, True
         return error
 
     # --- News -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ STAGES = {
 LISTS = "see MaxStartups and PerSourceMaxStartups of its sshd, and what blocks addresses there"
 SESSIONS = "see MaxSessions of its sshd; the hub needs one session"
 SEE_SSHD = "the reason stands in the log of its sshd: journalctl -u ssh"
+UPDATE = "update its sshd: OpenSSH 9.6, or any package of a distribution since January 2024"
 FROZEN = "the machine, or the network between, stands still"
 KEEPALIVE = "keepalive"  # stands in the text of what asyncssh raises then; words only
 REASON_MAX = 200
@@ -60,6 +61,12 @@ def explain(node: str, failure: Failure) -> NodeUnreachable:
     return _left(node, failure)
 
 
+def not_strict(node: str, where: str) -> NodeUnreachable:
+    """The other side is too old to protect the exchange of keys itself (CVE-2023-48795)."""
+    text = f"{where} does not take part in strict key exchange, so messages could be cut out"
+    return NodeUnreachable(node, f"{text}; nothing was asked", hint=UPDATE)
+
+
 def lost(reason: str) -> str:
     """How a connection ended that had been up, in words; `reason` may be empty."""
     if KEEPALIVE in reason:
@@ -75,29 +82,31 @@ def _about_keys(node: str, failure: Failure) -> NodeUnreachable | None:
         return HostKeyUnknown(
             node,
             f"no host key is trusted for it yet; {where} offers {offered}; nothing was sent",
-            hint="compare with ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the machine itself;"
-            f" {_to_trust(node, offered)}",
+            hint="compare with ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the machine itself,"
+            f" {_to_trust(node)}",
         )
     if pinned.kind != offered.kind:
         return HostKeyType(
             node,
             f"the trusted host key is {pinned}, {where} offers only another type: {offered};"
             " nothing was sent",
-            hint="did its sshd lose a key file? if the machine says so too,"
-            f" {_to_trust(node, offered)}",
+            hint="did its sshd lose a key file? ask the machine itself,"
+            f" {_to_trust(node)}",
         )
     return HostKeyChanged(
         node,
         f"{where} presented a different host key: {offered.fingerprint} instead of {pinned};"
         " nothing was sent",
         hint="somebody may stand in between, or the machine was set up anew; ask the machine"
-        f" itself; {_to_trust(node, offered)}",
+        f" itself, {_to_trust(node)}",
     )
 
 
-def _to_trust(node: str, offered: HostKey) -> str:
-    """What a person types, once the machine itself showed the same fingerprint."""
-    return f"to trust it, let this be its line in known_hosts of hub.state: {node} {offered.text}"
+def _to_trust(node: str) -> str:
+    """What a person types, once the machine itself showed a fingerprint. Ours is not copied into
+    it: it has to come from there.
+    """
+    return f"then: arc nodes trust {node} --fingerprint SHA256:…"
 
 
 def _login_refused(node: str, failure: Failure) -> NodeUnreachable:

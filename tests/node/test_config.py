@@ -85,6 +85,15 @@ def test_everything_that_can_be_said_is_read() -> None:
     )
 
 
+def test_an_agent_runs_as_the_nodes_account_or_as_one_of_its_own() -> None:
+    text = 'name = "iris"\nrun_as = "arc-run"\n'
+    text += '[[agent]]\nname = "ant"\nrun = ["x"]\n'
+    text += '[[agent]]\nname = "bee"\nrun = ["x"]\nrun_as = "arc-bee"\n'
+    settings = parse_settings(text)
+    assert [agent.run_as for agent in settings.agents] == ["arc-run", "arc-bee"]
+    assert len({agent.starter for agent in settings.agents}) == 2
+
+
 def test_a_name_is_enough() -> None:
     assert parse_settings('name = "iris"') == NodeSettings(name="iris")
 
@@ -104,6 +113,14 @@ def test_a_name_is_enough() -> None:
         ('name = "Iris"', "node.toml:1: name: should match ^[a-z][a-z0-9-]{0,31}$, not 'Iris'"),
         ("name = 3", "node.toml:1: name: should match"),
         (f'name = "{"i" * 33}"', "node.toml:1: name: should match"),
+        ('name = "iris"\nrun_as = "root"', "node.toml:2: run_as: should not be root"),
+        ('name = "iris"\nrun_as = ""', "node.toml:2: run_as: should be an account"),
+        ('name = "iris"\nrun_as = "-u#0"', "node.toml:2: run_as: should be an account"),
+        ('name = "iris"\nrun_as = ["a"]', "node.toml:2: run_as: should be an account"),
+        (
+            'name = "iris"\nrun_as = "r"\n[[agent]]\nname="a"\nrun=["x"]\nprefix=["nice"]',
+            "node.toml:6: agent[1].prefix: and run_as both change the user",
+        ),
         ('name = "iris"\nqueue_max = "many"', "node.toml:2: queue_max: should be a whole number"),
         ('name = "iris"\nqueue_max = true', "node.toml:2: queue_max: should be a whole number"),
         ('name = "iris"\nqueue_max = 0', "node.toml:2: queue_max: should lie between 1 and"),
@@ -228,7 +245,7 @@ def uncommented(text: str) -> str:
 
 def test_each_key_stands_in_the_new_file_with_its_default() -> None:
     text = uncommented(render_new_toml("iris"))
-    for name in ("extras_path", "cwd", "max_s"):
+    for name in ("extras_path", "cwd", "max_s", "run_as"):
         text = re.sub(rf"(?m)^{name} = .*$", "", text)
     agent = AgentSettings(name="iris", run=("my-agent", "--print"))
     assert parse_settings(text) == NodeSettings(name="iris", agents=(agent,))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agent_node.clock import Clock, SystemClock
 from arc.links import HelloWords
-from arc.links.standing import Fenced, StandingLink, Way
+from arc.links.standing import Fenced, StandingLink
+from arc.links.way import Way
 from arc.settings import FleetSettings, NodeEntry
 
 HUB = "01HVB0000000000000000000AA"

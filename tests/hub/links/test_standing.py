@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import subprocess
 import sys
@@ -11,11 +12,18 @@ import pytest
 
 from arc.errors import NodeUnreachable
 from arc.links.opening import open_links
-from arc.links.pausing import MOST_S, PATIENCE_S, STEADY_S, Pausing
+from arc.links.pausing import (
+    MOST_S,
+    PATIENCE_S,
+    REFUSED_MOST_S,
+    STEADY_S,
+    Pausing,
+)
 from arc.links.talk import Talk
 from arc.settings import NodeEntry
 from tests.builders import a_clock
 from tests.hub.links.places import a_link, nobody_is_fenced, settings_of, words
+from tests.virtual_time import in_virtual_time
 
 
 class DeadEnd:
@@ -81,6 +89,42 @@ async def test_who_asks_in_a_long_pause_gets_the_last_error_and_nobody_tries() -
         await link.ask("status")
     assert way.tries == tries + 2
     await link.close()
+
+
+class Hanging(DeadEnd):
+    """A way that fails at once the first time, and then leads on for ever."""
+
+    async def open(self, talk: Talk) -> None:
+        if self.tries:
+            await asyncio.sleep(3600)
+        await super().open(talk)
+
+
+def test_a_node_in_trouble_holds_whoever_asks_up_for_a_second_at_most() -> None:
+    """Without `_troubled` every cycle waits for every machine that is away, each time anew."""
+
+    async def story() -> float:
+        link = a_link(Hanging())
+        with pytest.raises(NodeUnreachable):
+            await link.meet()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(NodeUnreachable, match="try 1"):
+            await link.meet()
+        waited = asyncio.get_running_loop().time() - began
+        await link.close()
+        return waited
+
+    waited, _ = in_virtual_time(story())
+    assert waited <= PATIENCE_S
+
+
+def test_who_is_only_away_is_tried_again_soon_and_who_refused_us_seldom() -> None:
+    away, refused = Pausing(a_clock(), random.Random(1)), Pausing(a_clock(), random.Random(1))
+    for _ in range(12):
+        away.failed()
+        refused.failed(most_s=REFUSED_MOST_S)
+    assert away.wait_s <= 8  # what was moved to a machine that rebooted waits for this
+    assert refused.wait_s > 8
 
 
 def test_every_node_has_a_link_but_the_suspended(tmp_path: Path) -> None:

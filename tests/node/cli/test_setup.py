@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_node import doctor
+from agent_node.checks import Check
 from agent_node.config import AgentSettings, parse_settings, read_settings
 from agent_node.home import Home, HomeLock, listen
 from agent_node.systemd import render_unit
@@ -172,7 +173,7 @@ def test_serve_speaks_only_the_wire_on_stdout(desk: Desk, monkeypatch: pytest.Mo
 NOW = datetime.now(UTC)
 
 
-def checks(desk: Desk, now: datetime = NOW) -> dict[str, doctor.Check]:
+def checks(desk: Desk, now: datetime = NOW) -> dict[str, Check]:
     return {check.name: check for check in doctor.examine(home_of(desk), desk.environ, now)}
 
 

@@ -14,7 +14,7 @@ from agent_node import evidence, processes
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
 from agent_node.job import SHIM_JSON
-from agent_node.processes import Search, identify, read_boot_id
+from agent_node.processes import Search, Seen, identify, read_boot_id
 from agent_node.ulid import fresh_ulid
 from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
 
@@ -93,6 +93,35 @@ def test_who_was_born_before_the_shim_cannot_be_of_its_tree(
     monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
 
     assert isinstance(judge_attempt(folder, NOBODY), Dead)
+
+
+@pytest.mark.parametrize(
+    ("parent", "of", "proven"),
+    [
+        (77, 0, True),  # sshd of root, say: it started the session itself
+        (77, os.getuid() or 1, False),
+        (77, None, False),  # it is gone meanwhile: nothing is known
+        (1, 0, False),  # init adopts orphans
+        (os.getpid(), 0, False),  # and so may whoever started this node
+    ],
+)
+def test_what_another_users_program_started_is_no_orphan_of_the_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parent: int, of: int | None, *, proven: bool
+) -> None:
+    """Without it each session by sshd hides from us, and an attempt that was cut off is PARKED."""
+    folder = a_folder(tmp_path)
+    folder.add("tree.lock", b"")
+    mine = os.getuid() or 1
+    monkeypatch.setattr(os, "getuid", lambda: mine)
+    monkeypatch.setattr(evidence, "owner_of", lambda path: mine)
+    seen = {4242: Seen(parent, 2**40, zombie=False), 77: Seen(1, 1, zombie=False),
+            os.getpid(): Seen(1, 1, zombie=False)}  # fmt: skip
+    monkeypatch.setattr(evidence, "process_table", lambda: seen)
+    monkeypatch.setattr(evidence, "real_uid", lambda pid: mine if pid == 4242 else of)
+    hidden = Search(frozenset(), frozenset({4242}))
+    monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
+
+    assert isinstance(judge_attempt(folder, NOBODY), Dead) is proven
 
 
 def test_an_attempt_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:

@@ -33,6 +33,10 @@ ESCROW = {"do": "escrow", "to": "loom", "why": "stolen", "lease_s": 60, "moves":
 HOLD = {"do": "hold", "from": "forge", "why": "stolen", "moves": [OFFER]}
 GIVEN, TAKEN = a_settle(1, "loom"), a_settle(2, "forge", x=1)
 PERSON = {"by": "human:ada", "reason": "asked for"}
+NEW = json.dumps({
+    "schema": "agent-node-upgrade/1", "program_sha256": "0" * 64, "version": "1.0.0",
+    "made_at": "2026-03-10T03:00:00.000Z",
+})  # fmt: skip
 FOR_LOOM = {"node": "loom", "domains": [], "untagged_from": 8}
 
 # name: what went before, then the request itself.
@@ -88,7 +92,9 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "release-refused": [ADD, {"do": "release", "uid": uid(1), **PERSON}],
     "events": [ADD, {"do": "events", "after_seq": 0, "limit": 10}],
     "subscribe": [{"do": "subscribe", "events": ["idle", "free_slot"]}],
-    "upgrade": [{"do": "upgrade", "file": "agent-node.pyz", "sha256": "0", "signature": "-"}],
+    "upgrade": [
+        {"do": "upgrade", "file": "AAAA", "sha256": "0" * 64, "statement": NEW, "signature": "-"}
+    ],
     "unknown-request": [{"do": "dance"}],
     "other-incarnation": [ADD, {**ESCROW, "incarnation": "01J00000000000000000000000"}],
 }

@@ -173,8 +173,9 @@ def test_unknown_fields_of_a_request_are_ignored(iris: Talk) -> None:
     assert result["results"][0]["outcome"] == "escrowed"
 
 
-def test_upgrade_is_not_supported(iris: Talk) -> None:
-    assert iris.error("upgrade", file="x", sha256="y", signature="z")["code"] == "not_supported"
+def test_an_upgrade_without_a_statement_is_none(iris: Talk) -> None:
+    error = iris.error("upgrade", file="x", sha256="y", signature="z")
+    assert (error["code"], error["field"]) == ("bad_input", "statement")
 
 
 def test_an_error_repeats_nothing_that_could_drive_a_terminal_or_fill_a_line(iris: Talk) -> None:

@@ -26,6 +26,7 @@ from agent_node.home import Home, HomeLock, listen
 from agent_node.opening import daemon_or_lock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
+from tests.node.wire.golden import NEW
 from tests.node.wire.processes import a_daemon
 from tests.node.wire.talking import a_home
 
@@ -63,7 +64,8 @@ def test_the_owner_is_bound_by_no_term(any_home: Home) -> None:
         ({"do": "show", "uid": uid(1)}, "not_found", 5),
         ({"do": "dance"}, "unknown_request", 1),
         ({"do": "release", "uid": uid(1)}, "needs_alone", 7),
-        ({"do": "upgrade"}, "not_supported", 1),
+        ({"do": "upgrade", "sha256": "0" * 64, "statement": NEW, "signature": "-"},
+         "upgrade_not_ours", 1),
     ],
 )
 def test_a_refusal_comes_as_an_error_with_its_code_and_exit_code(

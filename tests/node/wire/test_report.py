@@ -13,7 +13,7 @@ import pytest
 
 from agent_node import report as module
 from agent_node.home import Home
-from agent_node.report import Reporter, sweep_strays, write_report
+from agent_node.report import Reporter, report_or_withdraw, sweep_strays, write_report
 from tests.builders import FakeClock, a_clock
 
 
@@ -102,6 +102,20 @@ def test_no_link_is_followed_and_nobody_elses_file_is_written(tmp_path: Path) ->
     write_report(home, {"idle": False})
     assert victim.read_text(encoding="utf-8") == "mine"
     assert not home.status.is_symlink()
+
+
+def test_a_report_that_the_disk_does_not_take_is_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node without a daemon answers on a full disk; what it said before would be a lie now."""
+    write_report(Home(tmp_path), {"idle": True})
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    report_or_withdraw(Home(tmp_path), {"idle": False})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_temporary_name_that_is_taken_is_not_written_over(

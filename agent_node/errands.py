@@ -1,0 +1,145 @@
+"""Sends wardens on errands as the user that tasks run as, and hears what came of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .becoming import start_as
+from .errors import BadInput, NodeError
+from .job import REPLY_MAX
+from .log import log
+from .other_user import OtherUser
+from .processes import send_signal
+from .strict import JsonObject, decode_object
+
+AT_ONCE = 4
+PATIENCE_S = 10.0  # longer than any warden's own; sudo may have to wake a directory service
+_WARDEN = "warden"
+
+Asked = Callable[[], JsonObject]
+Told = Callable[[JsonObject | None], None]
+
+
+class Errand(NamedTuple):
+    """As whom, what to do as of the moment it starts, and who wants to know what came of it."""
+
+    user: OtherUser
+    asked: Asked
+    told: Told
+
+
+class Errands:
+    """A few at a time; the loop never waits for one. A warden that is killed is no answer."""
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        later: Callable[[float, Callable[[], None]], None],
+    ) -> None:
+        self._selector, self._later = selector, later
+        self._waiting: deque[Errand] = deque()
+        self._under_way: dict[socket.socket, int] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        """The children of this process that are wardens, or sudo on its way to one."""
+        return [*self._under_way.values()]
+
+    def send(self, user: OtherUser, asked: Asked, told: Told) -> None:
+        """`told` is called from the loop, once, never before this returns; None: no answer came."""
+        self._waiting.append(Errand(user, asked, told))
+        self._later(0.0, self._start_some)
+
+    def _start_some(self) -> None:
+        while self._waiting and len(self._under_way) < AT_ONCE:
+            self._start(self._waiting.popleft())
+
+    def _start(self, errand: Errand) -> None:
+        try:
+            pid, warden = start_as(errand.user, _WARDEN)
+        except (OSError, NodeError) as error:
+            log("errand_failed", because=str(error))
+            errand.told(None)
+            return
+        self._under_way[warden] = pid
+        self._selector.register(warden, selectors.EVENT_READ, lambda _: self._hear(errand, warden))
+        self._later(PATIENCE_S, lambda: self._give_up(errand, warden))
+        try:
+            warden.send(_written(errand.asked(), self.pids), socket.MSG_DONTWAIT)
+        except OSError:
+            return  # it ended already; its socket is readable, and says so
+
+    def _give_up(self, errand: Errand, warden: socket.socket) -> None:
+        if warden in self._under_way:
+            self._end(warden, kill=True)
+            errand.told(None)
+
+    def _hear(self, errand: Errand, warden: socket.socket) -> None:
+        reply = _read(warden)
+        self._end(warden, kill=False)
+        errand.told(reply)
+
+    def _end(self, warden: socket.socket, *, kill: bool) -> None:
+        """It is buried by whoever hears that a child has ended."""
+        pid = self._under_way.pop(warden)
+        self._selector.unregister(warden)
+        warden.close()
+        if kill:
+            _kill(pid)
+        self._later(0.0, self._start_some)
+
+
+def ask_now(user: OtherUser, request: JsonObject) -> JsonObject | None:
+    """The same, for a caller who has nothing else to do; bounded, and None without an answer."""
+    try:
+        pid, warden = start_as(user, _WARDEN)
+    except (OSError, NodeError):
+        return None
+    reply = None
+    with warden:
+        try:
+            warden.send(_written(request, [pid]), socket.MSG_DONTWAIT)
+            if select.select([warden], [], [], PATIENCE_S)[0]:
+                reply = _read(warden)
+        except OSError:
+            reply = None
+    if reply is None:
+        _kill(pid)
+    else:
+        os.waitpid(pid, 0)
+    return reply
+
+
+def _written(request: JsonObject, starters: list[int]) -> bytes:
+    known = request.get("starters", [])
+    more: JsonObject = {"starters": [*(known if isinstance(known, list) else []), *starters]}
+    return json.dumps({**request, **more}).encode()
+
+
+def _read(warden: socket.socket) -> JsonObject | None:
+    """Its one word; whoever may kill it may also speak for it, and it is read as such."""
+    try:
+        raw = warden.recv(REPLY_MAX, socket.MSG_DONTWAIT)
+        return decode_object(raw, REPLY_MAX) if raw else None
+    except (OSError, BadInput):
+        return None
+
+
+def _kill(pid: int) -> None:
+    """Sudo is root's and cannot be killed by us: without its socket its warden ends it."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
