@@ -18,6 +18,15 @@ import sys
 if sys.version_info < (3, 11):
     sys.exit("agent-node: needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])
 
+import fcntl
+import os
+
+# What the link leads to may change while this process runs: it goes on reading its own file, which
+# stays for as long as this lock is held.
+sys.path[0] = os.path.realpath(sys.path[0])
+program = os.open(sys.path[0], os.O_RDONLY | os.O_CLOEXEC)
+fcntl.flock(program, fcntl.LOCK_SH)
+
 from agent_node.cli import main
 
 sys.exit(main())

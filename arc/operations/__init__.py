@@ -48,6 +48,7 @@ OPERATIONS: dict[str, str] = {
     "nodes.drain": "nodes_steer",
     "nodes.suspend": "nodes_steer",
     "nodes.fence": "nodes_fence",
+    "nodes.upgrade": "nodes_upgrade",
     "fleet.pause": "fleet",
     "fleet.resume": "fleet",
     "sensors.list": "sensors",

@@ -9,10 +9,12 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_node import __version__
 from agent_node.clock import iso
+from agent_node.plain_files import read_plain
 from agent_node.reports import StatusReport
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 FINDINGS = 6
 SQLITE_MENDED = (3, 51, 3)  # before it, several writers on a log could damage a database
 INBOX = "inbox"
+SCHEMA_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -104,12 +107,22 @@ def _schema(hub: Hub, *, fix: bool) -> Check:
 
     path = hub.settings.state / "fleet.schema.json"
     wanted = render_schema()
-    if path.exists() and path.read_text() == wanted:
+    if _said(path) == wanted.encode():
         return Check("schema", "ok", f"{path.name} is up to date")
     if fix:
-        path.write_text(wanted)
+        path.unlink(missing_ok=True)  # a link in its place leads to a file that is not ours
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(wanted)
     return Check("schema", "warn", f"{path.name} is missing or of another version; editors use it",
                  "" if fix else "arc doctor --fix writes it", mended=fix)  # fmt: skip
+
+
+def _said(path: Path) -> bytes | None:
+    """What this file of ours says; None: it is not there, or is none of ours."""
+    try:
+        return read_plain(path, SCHEMA_MAX)
+    except OSError:
+        return None
 
 
 def _machine(hub: Hub) -> list[Check]:

@@ -1,0 +1,110 @@
+"""The commands `start` and `stop`: a daemon that outlives the terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from argparse import ArgumentParser, Namespace
+
+from agent_node.config import read_settings
+from agent_node.envelope import Answer
+from agent_node.errors import NodeError
+
+from .around import Around
+from .catalogue import Runnable
+from .setup import own_command
+
+STOP_MORE_S = 15.0  # beyond the grace that a daemon gives to what runs
+
+
+class StillRuns(NodeError):
+    """The daemon was told to stop and has not ended yet; it takes no more work."""
+
+    code = "still_runs"
+    exit_code = 9
+    hint = "agent-node status; stopping it again makes it wait for nothing"
+
+
+def start_arguments(parser: ArgumentParser) -> None:
+    """The words of `start`."""
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+
+
+def start(options: Namespace, around: Around) -> Answer:
+    """A daemon that answers; one that runs already is left alone."""
+    from agent_node.starting import daemon_pid, has_unit, start_daemon
+
+    home = around.home
+    name = read_settings(home.config).name
+    if options.dry_run:
+        pid = daemon_pid(home)
+        how = "already" if pid else "systemd" if has_unit(home, around.environ) else "detached"
+        said = f"dry run, nothing changed: {name}: {_HOW[how].format(pid=pid)}"
+        return Answer({"node": name, "pid": pid, "how": how, "dry_run": True}, said)
+    started = start_daemon(home, own_command(), around.environ)
+    data = {"node": name, "pid": started.pid, "how": started.how, "dry_run": False}
+    return Answer(data, f"{name}: {_SAID[started.how].format(pid=started.pid)}")
+
+
+_HOW = {
+    "already": "runs already, pid {pid}",
+    "systemd": "systemd would start it",
+    "detached": "a process of its own would be started",
+}
+_SAID = {
+    "already": "runs already, pid {pid}",
+    "systemd": "runs, pid {pid}, started by systemd",
+    "detached": "runs, pid {pid}; what it says goes to daemon.log",
+}
+
+
+def stop_arguments(parser: ArgumentParser) -> None:
+    """The words of `stop`."""
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+
+
+def stop(options: Namespace, around: Around) -> Answer:
+    """No daemon: it takes no more work, lets running tasks end within its grace, and leaves them
+    to their shims after that. Where systemd keeps it, systemd is told.
+    """
+    from agent_node.starting import daemon_pid, has_unit, systemctl
+
+    home = around.home
+    settings = read_settings(home.config)
+    pid = daemon_pid(home)
+    data = {"node": settings.name, "pid": pid, "stopped": pid is not None and not options.dry_run,
+            "dry_run": bool(options.dry_run)}  # fmt: skip
+    if pid is None:
+        return Answer(data, f"{settings.name}: no daemon runs")
+    if options.dry_run:
+        return Answer(data, f"dry run, nothing changed: {settings.name}: would stop pid {pid}")
+    if has_unit(home, around.environ):
+        systemctl("stop", around.environ)
+    else:
+        _end(pid, settings.stop_grace_s + STOP_MORE_S)
+    return Answer(data, f"{settings.name}: stopped; start it with: agent-node start")
+
+
+def _end(pid: int, patience_s: float) -> None:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        began = time.monotonic()
+        if not select.select([pidfd], [], [], patience_s)[0]:
+            took = time.monotonic() - began
+            raise StillRuns(f"pid {pid} has not ended after {took:.0f} s")
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(pidfd)
+
+
+COMMANDS = {
+    "start": Runnable(start_arguments, start),
+    "stop": Runnable(stop_arguments, stop),
+}
