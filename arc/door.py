@@ -12,6 +12,7 @@ from typing import cast
 
 from agent_node.errors import BadInput
 from agent_node.lines import Lines, line_of
+from agent_node.plain_files import read_plain
 from agent_node.strict import LINE_MAX, JsonObject, JsonValue, decode_object
 
 from .errors import ArcError, OtherFleet, OtherHub, WaitedTooLong, WrongUse
@@ -23,6 +24,7 @@ AGAIN_S = 0.05
 CONNECT_S = 5.0
 SOCKET = "hub.sock"
 USUAL_STATE = ".arc"
+FLEET_MAX = 1024 * 1024
 
 
 class Answered(ArcError):
@@ -110,7 +112,7 @@ def _alone(fleet: Path, op: str, args: JsonObject, by: str) -> Told:
 def _names_a_state(fleet: Path) -> bool:
     """Whether fleet.yaml may put the state elsewhere: to read it properly costs a tenth second."""
     try:
-        return b"state" in fleet.read_bytes()
+        return b"state" in read_plain(fleet, FLEET_MAX, linked=True)
     except OSError:
         return False
 

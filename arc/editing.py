@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_node.failpoints import failpoint
+
 from .config import mark, parse_fleet, read_text
+from .durable import NotSynced, sync_names
 from .errors import BadSettings, NotFound, WrongUse
 from .marked_yaml import Plain
 from .splicing import add_item, drop_item, drop_key, set_key
@@ -155,7 +158,7 @@ def _is_word(text: str) -> bool:
 def _replace(path: Path, edited: EditedText) -> None:
     """The new text in one step, durable, with the mode of the old; a link is followed."""
     real = os.path.realpath(path)
-    draft = f"{real}.{os.getpid()}.new"
+    draft = f"{real}.{os.urandom(4).hex()}.new"
     try:
         was = os.stat(real)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -166,11 +169,15 @@ def _replace(path: Path, edited: EditedText) -> None:
                 file.flush()
                 os.fsync(file.fileno())
                 _check_unchanged(path, edited.before)
+                failpoint("fleet_yaml.before_rename")
                 os.replace(draft, real)
             except BaseException:
                 os.unlink(draft)
                 raise
-        sync_folder(os.path.dirname(real))
+        sync_names(Path(real), point="fleet_yaml")
+    except NotSynced as error:
+        raise BadSettings(f"{path}: was changed, and cannot be brought to the disk: "
+                          f"{error.strerror}; look at it again after a loss of power") from error
     except OSError as error:
         raise BadSettings(
             f"{path}: cannot be written: {error.strerror}; nothing was changed"
@@ -188,12 +195,3 @@ def _check_unchanged(path: Path, before: str) -> None:
     if read_text(path) != before:
         raise BadSettings(f"{path}: somebody changed it meanwhile; nothing was changed here",
                           hint="try again")  # fmt: skip
-
-
-def sync_folder(folder: str) -> None:
-    """What was renamed in this folder stays so through a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

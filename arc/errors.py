@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from agent_node.strict import JsonObject
 
 
@@ -110,6 +112,30 @@ class StateBroken(ArcError):
     """The hub's own state folder cannot be used as it is; nothing was done."""
 
     code = "ARC-STATE"
+
+
+class MachineFailed(ArcError):
+    """The machine that this runs on: disk full or unreadable, no descriptors or memory left.
+
+    What was under way may have happened.
+    """
+
+    code = "ARC-MACHINE"
+    hint = "look at this machine (df, dmesg, ulimit -n); the next cycle settles what was left"
+
+
+# What a file system or a kernel says when it is at its end; any other OSError is a fault of ours.
+_AT_ITS_END = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE,
+                         errno.ENFILE, errno.ENOMEM})  # fmt: skip
+
+
+def machine_failed(error: BaseException) -> MachineFailed | None:
+    """What a person should read of it; None: this machine is not what failed."""
+    if not isinstance(error, OSError) or error.errno not in _AT_ITS_END:
+        return None
+    what = f"{error.filename}: " if isinstance(error.filename, str) else ""
+    text = f"this machine failed: {what}{error.strerror}"
+    return MachineFailed(f"{text}; what was under way may have happened")
 
 
 class SensorBroken(ArcError):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 
 from agent_node.clock import iso, parse_iso
 from agent_node.errors import BadInput
+from agent_node.plain_files import read_plain
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue, decode_object
 
+from .durable import NotSynced, write_durably
 from .errors import StateBroken
 
 NAME = "fences.json"
@@ -48,8 +49,7 @@ class FenceFile:
 
     def _read(self) -> dict[tuple[str, str], tuple[datetime, str, str]]:
         try:
-            with open(self._path, "rb") as file:
-                raw = file.read(BYTES_MAX + 1)
+            raw = read_plain(self._path, BYTES_MAX)
             entries = Fields(decode_object(raw, BYTES_MAX)).objects("fences", FENCES_MAX)
             return {
                 (one.node("node"), one.text("incarnation", 64)): (
@@ -72,22 +72,14 @@ class FenceFile:
             for (node, life), (at, by, reason) in sorted(said.items())
         ]
         document: JsonObject = {"fences": fences}
-        draft = self._path.with_name(f".{NAME}.{os.getpid()}")
         try:
-            with open(draft, "w", encoding="utf-8", opener=_private) as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            write_durably(self._path, json.dumps(document, indent=1), point="fences")
+        except NotSynced as error:
+            raise StateBroken(
+                f"{self._path}: cannot be brought to the disk: {error.strerror}; the fence may"
+                " stand, and nothing else was done",
+                hint="look at this disk (df, dmesg), restart the hub, then say it again",
+            ) from error
         except OSError as error:
             raise StateBroken(f"{self._path}: cannot be written: {error.strerror}; the fence does "
                               "not stand, and nothing was done") from error  # fmt: skip
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from agent_node.clock import Clock, iso
+from agent_node.failpoints import failpoint
 
 from .errors import StateBroken
 from .fences import FenceFile
@@ -65,6 +66,8 @@ class Rows:
             try:
                 with self._database.atomic():
                     yield
+                    failpoint("journal.before_commit")
+                failpoint("journal.after_commit")
             finally:
                 if durable:
                     self._database.execute("PRAGMA synchronous=NORMAL")
@@ -84,6 +87,8 @@ class Rows:
             yield
         except sqlite3.DatabaseError as error:
             raise broken(self._path, str(error)) from error
+        except OSError as error:
+            raise broken(self._path, error.strerror or str(error)) from error
 
 
 class Journal:

@@ -13,11 +13,13 @@ from typing import Self
 
 from agent_node.clock import Clock
 from agent_node.errors import BadInput
+from agent_node.plain_files import open_plain, read_plain
 from agent_node.requests import Fields
 from agent_node.store.generation import machine_id
 from agent_node.strict import decode_object
 from agent_node.ulid import new_ulid
 
+from .durable import write_durably
 from .errors import OtherHub, StateBroken
 
 LOCK, IDENTITY = "lock", "hub.json"
@@ -87,6 +89,7 @@ class Lease:
         they were asked: see `outbid`. `machine` stands in for this machine's own name.
         """
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_ours(state)
         descriptor = _locked(state)
         try:
             here = (machine or machine_id(), *_place(state))
@@ -103,8 +106,9 @@ class Lease:
     def outbid(self, seen: int) -> int:
         """The term from here on: above every one that was seen, durable before it is used."""
         if seen >= self.term:
-            self.identity = replace(self.identity, term=seen + 1)
-            _write(self.state, self.identity)
+            wanted = replace(self.identity, term=seen + 1)
+            _write(self.state, wanted)
+            self.identity = wanted
         return self.term
 
     def close(self) -> None:
@@ -145,11 +149,21 @@ def _place(state: Path) -> tuple[str, int]:
     return path, state.stat().st_ino & INODE_MAX
 
 
+def _check_ours(state: Path) -> None:
+    """Who may write here could put another key, fence or queue in the place of ours."""
+    found = state.stat()
+    if found.st_uid not in {os.geteuid(), 0}:
+        raise StateBroken(f"{state}: belongs to user {found.st_uid}, who could change all of it")
+    if found.st_mode & 0o022:
+        text = f"{state}: others may write here (mode {found.st_mode & 0o7777:04o})"
+        raise StateBroken(f"{text}; nothing in it can be trusted until you looked",
+                          hint=f"chmod 700 {state}")  # fmt: skip
+
+
 def _locked(state: Path) -> int:
     """The lock file, held. Never inherited by a program that this process starts."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(state / LOCK, flags, 0o600)
+        descriptor = open_plain(state / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         text = f"{state / LOCK}: cannot be opened as a plain file: {error.strerror}"
         raise StateBroken(text) from error
@@ -163,15 +177,19 @@ def _locked(state: Path) -> int:
             f"{state}: {who} is the hub here",
             hint="ask it (arc status), or stop it first",
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise StateBroken(f"{state / LOCK}: cannot be written: {error.strerror}") from error
     return descriptor
 
 
 def _read(path: Path) -> Identity | None:
     """Who this folder spoke as so far; None: it never did."""
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path, IDENTITY_MAX)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -191,16 +209,11 @@ def _read(path: Path) -> Identity | None:
 
 def _write(state: Path, identity: Identity) -> None:
     """In one step, and on the disk before anybody hears of it."""
-    fresh = state / f".{IDENTITY}.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(identity.__dict__, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(state / IDENTITY)
-    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    path = state / IDENTITY
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        write_durably(path, json.dumps(identity.__dict__), point="lease")
+    except OSError as error:
+        raise StateBroken(
+            f"{path}: cannot be written: {error.strerror}; no node was told anything",
+            hint="look at this disk (df, dmesg); then start the hub again", where=str(path),
+        ) from error

@@ -15,7 +15,14 @@ from agent_node.errors import BadInput, NodeError
 from agent_node.lines import line_of
 from agent_node.strict import LINE_MAX, JsonObject, JsonValue, decode_object
 
-from .errors import ArcError, OtherFleet, StateBroken, WaitedTooLong, WrongUse
+from .errors import (
+    ArcError,
+    OtherFleet,
+    StateBroken,
+    WaitedTooLong,
+    WrongUse,
+    machine_failed,
+)
 from .operations import OPERATIONS, Told, operation
 from .schedule import fault_of
 
@@ -147,6 +154,8 @@ async def answered(hub: Hub, line: bytes) -> JsonObject:
     except (ArcError, NodeError) as error:
         return refusal(asked, error)
     except Exception as error:  # one operation ends; the hub and all others run on
+        if (failed := machine_failed(error)) is not None:
+            return refusal(asked, failed)
         log.exception("operation_failed", extra={"because": fault_of(error)})
         return fault(asked, error)
 

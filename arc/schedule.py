@@ -18,7 +18,7 @@ from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
 
 from agent_node.strict import JsonObject
 
-from .errors import ArcError, NotFound, StateBroken
+from .errors import ArcError, NotFound, StateBroken, machine_failed
 from .sensor import Sensor, SensorReport, Wakeful, skipped
 
 if TYPE_CHECKING:
@@ -211,6 +211,8 @@ async def guarded(
     except Exception as error:  # whatever it is, the other sensors and the hub run on
         if limit.expired():
             return _failed(sensor, "ARC-SENSOR", f"cut off: not over after {RUN_S:.0f} s")
+        if (failed := machine_failed(error)) is not None:
+            return _failed(sensor, failed.code, str(failed), hint=failed.hint)
         place = fault_of(error)
         log.exception("sensor_failed", extra={"sensor": sensor.name, "because": place})
         return _failed(sensor, "ARC-FAULT", f"a fault: {type(error).__name__} in {place}",

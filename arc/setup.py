@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .config import NAME, STATE, fleet_schema, state_of
+from .durable import write_durably
 from .errors import CannotInit, StateBroken
 
 SCHEMA = "fleet.schema.json"
@@ -61,12 +62,12 @@ def _make(folder: Path, file: Path, state: Path, missing: list[Path]) -> str:
     if stat.S_IMODE(state.stat().st_mode) & 0o077:
         raise StateBroken(f"{state}: others can reach it", hint=f"chmod 700 {state}")
     if state / ".gitignore" in missing:  # keys and tasks never belong into a repository
-        _write_new(state / ".gitignore", "*\n", 0o600)
+        write_durably(state / ".gitignore", "*\n", point="init", new=True)
     if state / SCHEMA in missing:
-        _write_new(state / SCHEMA, render_schema(), 0o600)
+        write_durably(state / SCHEMA, render_schema(), point="init", new=True)
     public = make_key_pair(state, comment=f"arc hub of {folder.name}")
     if file in missing:
-        _write_new(file, FLEET_YAML, 0o644)
+        write_durably(file, FLEET_YAML, point="init", mode=0o644, new=True)
     return public
 
 
@@ -105,27 +106,13 @@ def check_private(folder: Path) -> None:
                              else "choose a folder of your own: arc init DIR")  # fmt: skip
 
 
-def _write_new(path: Path, text: str, mode: int) -> None:
-    """Appears whole or not at all, and never in the place of another file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(draft, flags, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    finally:
-        draft.unlink()
-
-
 FLEET_YAML = """\
 # yaml-language-server: $schema=./.arc/fleet.schema.json
 # The fleet. What stands in comments is the default; take the # away to change it.
 # `arc config check` says what is wrong with this file, `arc explain KEY` what a key is for.
 # The running hub follows changes by itself, and keeps the last good file when this one is not.
 
-# Machines, one line each:
+# Machines, one line each; `arc nodes add USER@HOST --name NAME` sets one up and writes its line:
 #   - {name: spark, host: spark.lan, port: 22, user: agent, owns: [protocol], also: [research]}
 #   - {name: arc, local: true}        a node on this machine
 nodes: []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_node.failpoints import failpoint
 from agent_node.strict import JsonObject
 
 from .asking import Asked, Moved, read_moved
@@ -74,7 +75,9 @@ async def send(
     end: End, do: str, fields: JsonObject, asked: Sequence[Asked]
 ) -> dict[str, Moved]:
     """One request of a transfer, meant for this incarnation and no other."""
+    failpoint(f"hub.{do}.before")
     result = await end.link.ask(do, {**fields, "incarnation": end.incarnation})
+    failpoint(f"hub.{do}.after")
     return read_moved(end.name, do, result, asked)
 
 

@@ -13,6 +13,7 @@ from agent_node.strict import JsonObject
 from arc.errors import WaitedTooLong, WrongUse
 from arc.operations import Told
 
+from . import joining_words, upgrading_words
 from .answering import ANSWER_S, say, tell
 from .around import here
 from .options import DryRun, Node, Reason, Yes, moment, only_said, seconds, words
@@ -24,6 +25,8 @@ nodes = typer.Typer(help="The machines of the fleet.", invoke_without_command=Tr
 
 def register(app: typer.Typer) -> None:
     """Add them to the command line."""
+    joining_words.register(nodes)
+    upgrading_words.register(nodes)
     app.add_typer(nodes, name="nodes")
 
 

@@ -14,7 +14,7 @@ from agent_node.envelope import Exit, Trouble, failure
 from agent_node.errors import NodeError
 from agent_node.home import private_umask
 from agent_node.text import safe_text
-from arc.errors import ArcError, WrongUse
+from arc.errors import ArcError, WrongUse, machine_failed
 
 from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
@@ -73,7 +73,7 @@ def run_command(words: Sequence[str], around: Around) -> int:
     except ReaderLeft:
         return Exit.CLOSED_PIPE
     except ArcError as error:  # the error itself could not be written to stdout
-        around.talk(f"error[{error.code}]: {safe_text(str(error))}\n")
+        around.talk(f"error[{safe_text(error.code, 64)}]: {safe_text(str(error))}\n")
         return error.exit_code
 
 
@@ -91,7 +91,8 @@ def _reported(words: list[str], around: Around) -> int:
     except NodeError as error:
         return _say_trouble(_as_ours(error), words, around)
     except Exception as error:  # noqa: BLE001 - the top: one line instead of a traceback
-        return _say_trouble(_fault(error, words, around), words, around)
+        trouble = machine_failed(error) or _fault(error, words, around)
+        return _say_trouble(trouble, words, around)
 
 
 def _without_settings(words: list[str], around: Around) -> tuple[list[str], Around]:
@@ -162,7 +163,7 @@ def _say_trouble(error: ArcError, words: list[str], around: Around) -> int:
         line = failure(f"arc.{_name_of(words)}/1", around.stamp(), trouble)
         around.say(_with_problems(line, error) + "\n")
         return error.exit_code
-    around.talk(f"error[{error.code}]: {safe_text(str(error), keep=chr(10))}\n")
+    around.talk(f"error[{safe_text(error.code, 64)}]: {safe_text(str(error), keep=chr(10))}\n")
     if error.hint:
         around.talk(f"hint: {safe_text(error.hint, keep=chr(10))}\n")
     if _has_page(error.code):

@@ -37,14 +37,9 @@ def render_init(data: JsonObject, look: Look) -> str:
         lines.append(f"{said(data.get('file'))}: is there already, with all that belongs to it; "
                      "nothing was changed")  # fmt: skip
     if data.get("fingerprint"):
-        lines += [f"hub key  {said(data.get('fingerprint'))}",
-                  "the line for ~/.ssh/authorized_keys of every node:",
-                  f"  {said(data.get('authorized'))}"]  # fmt: skip
+        lines.append(f"hub key  {said(data.get('fingerprint'))}")
     if not data.get("dry_run"):
-        if data.get("fingerprint"):
-            lines.append("  (with the path that agent-node has there)")
-        lines.append(f"next: name your nodes in {said(data.get('file'))}, then: "
-                     "arc config check, arc doctor, arc up")  # fmt: skip
+        lines.append("next: arc nodes add USER@HOST --name NAME for each machine, then: arc up")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ def render_nodes(data: JsonObject, look: Look) -> str:
     """A line a node: how it is reached, how it is, and whose work it does."""
     nodes = objects(data, "nodes")
     if not nodes:
-        return "no nodes yet; name them under nodes: in fleet.yaml"
+        return "no nodes yet: arc nodes add USER@HOST --name NAME"
     lines = [
         (said(one.get("node")), said(one.get("state")), said(one.get("where")),
          said(one.get("pending"), "?"), said(one.get("running"), "?"), age(one.get("age_s")),

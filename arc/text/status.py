@@ -35,7 +35,7 @@ def _head(data: JsonObject) -> str:
     for one in objects(hub, "owed"):
         head += f"\n{said(one.get('node'))} has not heard it yet: {said(one.get('do'))}"
     if not nodes:
-        head += "\nno nodes yet; name them under nodes: in fleet.yaml"
+        head += "\nno nodes yet: arc nodes add USER@HOST --name NAME"
     return head
 
 

@@ -92,9 +92,8 @@ def test_a_new_fleet_is_made_once_and_the_next_step_is_said(desk: Desk, tmp_path
     made = desk.arc("init", str(folder))
     assert made.code == 0
     assert (folder / "fleet.yaml").exists()
-    assert 'restrict,command="/path/to/agent-node serve --stdio" ssh-ed25519' in made.out
-    assert made.lines[-1] == (f"next: name your nodes in {folder}/fleet.yaml, then: "
-                              "arc config check, arc doctor, arc up")
+    assert made.lines[-1] == (
+        "next: arc nodes add USER@HOST --name NAME for each machine, then: arc up")
     again = desk.arc("init", str(folder), "--json").data
     assert again["made"] == []
     assert again["fingerprint"] in made.out

@@ -1,0 +1,1 @@
+"""What runs on a machine while it joins: standard library alone, sent there, never kept there."""

@@ -1,0 +1,160 @@
+"""Holds the program at the other end by its parts: key lines, files, systemd; nothing is sent."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent_node.systemd import render_unit
+from arc.joining.there import files, looking, placing, starting
+from arc.joining.there.keyline import blob_of, other_hubs, with_line, without_line
+from arc.joining.there.words import Fact, Refused, checked_path
+
+OURS = "AAAAC3NzaC1lZDI1NTE5AAAAIOurOwnKeyOurOwnKeyOurOwnKeyOurOwnK"
+THEIRS = "AAAAC3NzaC1lZDI1NTE5AAAAITheirKeyTheirKeyTheirKeyTheirKeyT"
+COMMAND = "/usr/bin/python3 -I -S /h/agent-node.pyz serve --stdio"
+LINE = f'restrict,command="{COMMAND}" ssh-ed25519 {OURS} hub'
+FILE = (f"# a comment\n\nssh-ed25519 {THEIRS} ada@desk\n"
+        f'from="a b",command="echo \\"x\\"" ssh-rsa {THEIRS} b\n')  # fmt: skip
+
+
+def test_our_line_is_added_at_the_end_and_others_are_left_alone() -> None:
+    assert with_line(FILE, LINE) == f"{FILE}{LINE}\n"
+    assert with_line(FILE.rstrip("\n"), LINE) == f"{FILE}{LINE}\n"
+    assert with_line("", LINE) == f"{LINE}\n"
+
+
+def test_an_older_line_of_ours_is_replaced_where_it_stands_and_stands_there_once() -> None:
+    old = f"ssh-ed25519 {OURS} without limits\n"
+    assert with_line(f"{old}{FILE}{old}", LINE) == f"{LINE}\n{FILE}"
+    assert with_line(f"{LINE}\n{FILE}", LINE) == f"{LINE}\n{FILE}"
+
+
+def test_our_line_is_taken_out_and_the_rest_is_as_it_was() -> None:
+    assert without_line(with_line(FILE, LINE), OURS) == FILE
+    assert without_line(FILE, OURS) == FILE
+
+
+@pytest.mark.parametrize(("line", "blob"), [
+    (f"ssh-ed25519 {OURS}", OURS),
+    (f'command="ssh-ed25519 {THEIRS} x",no-pty ssh-ed25519 {OURS} c', OURS),
+    (f"# ssh-ed25519 {OURS}", ""),
+    (f"   ssh-ed25519   {OURS}   c", OURS),
+    ("", ""), ("nonsense", ""),
+])  # fmt: skip
+def test_a_line_is_known_by_its_key_and_not_by_what_stands_in_quotes(line: str, blob: str) -> None:
+    assert blob_of(line) == blob
+
+
+def test_another_hub_is_known_by_what_its_key_starts() -> None:
+    assert other_hubs(f"{LINE}\n{FILE}", OURS) == []
+    assert other_hubs(f"{LINE}\n", THEIRS) == [OURS]
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
+def test_what_is_no_plain_file_is_neither_read_nor_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "authorized_keys"
+    if kind == "link":
+        path.symlink_to("elsewhere")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(Refused, match="not a plain file"):
+        files.read_own(str(path))
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    files.write_own(str(path), b"one")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write_own(str(path), b"two")
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+    assert path.read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("path", ["", "x", "/a/../b", "/a b", "/$HOME", None, 7, "/a\0b"])
+def test_a_home_is_a_plain_absolute_path(path: object) -> None:
+    with pytest.raises(Refused):
+        checked_path(path, "the home")
+
+
+def test_a_program_that_did_not_arrive_as_it_was_sent_is_not_written(tmp_path: Path) -> None:
+    sent: Fact = {"home": str(tmp_path / "h"), "sha256": "0" * 64, "file": "AAAA"}
+    with pytest.raises(Refused, match="did not arrive"):
+        placing.place(sent)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- systemd, by programs that stand in for it ------------------------------------------------
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> pwd.struct_passwd:
+    return pwd.struct_passwd(("agent", "x", 1000, 1000, "", str(tmp_path / "agent"), "/bin/sh"))
+
+
+def stand_in(folder: Path, name: str, *, code: int = 0, says: str = "") -> None:
+    script = f'#!/bin/sh\necho "{name} $*" >> {folder}/calls\necho "{says}" >&2\nexit {code}\n'
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
+
+
+def test_where_systemd_runs_a_unit_is_kept_and_the_account_lingers(
+    account: pwd.struct_passwd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, "systemctl")
+    stand_in(tmp_path, "loginctl")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    unit = render_unit(["/usr/bin/python3", "x.pyz", "run"], home="/h", stop_grace_s=30)
+    done = starting.install_unit(account, unit)
+    assert (done["kept_by"], done["said"]) == ("systemd", [])
+    written = Path(account.pw_dir, starting.UNIT).read_text()
+    assert "KillMode=process" in written
+    assert "Delegate=yes" in written
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "loginctl enable-linger agent", "systemctl --user daemon-reload",
+        "systemctl --user enable agent-node.service"]  # fmt: skip
+    assert starting.install_unit(account, unit)["unit_there"]
+
+
+def test_what_systemd_refuses_is_told_and_no_error(
+    account: pwd.struct_passwd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, "systemctl", code=1, says="Failed to connect to bus")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    done = starting.install_unit(account, "text")
+    assert done["kept_by"] == "nothing"
+    assert "systemctl --user enable agent-node.service: Failed to connect to bus" in str(done)
+
+
+def test_systemd_itself_has_no_objection_to_the_unit(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("needs systemd: systemd-analyze is not installed")
+    unit = tmp_path / "agent-node.service"
+    unit.write_text(render_unit(["/bin/sh", "run"], home="/h", stop_grace_s=30))
+    ran = subprocess.run([analyze, "verify", "--man=no", str(unit)], capture_output=True,
+                         text=True, check=False, timeout=30)  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_to_look_reads_a_home_of_ours_and_an_open_one(tmp_path: Path) -> None:
+    home = tmp_path / "n"
+    home.mkdir(0o700)
+    (home / "node.toml").write_text('name = "iris"\nstop_grace_s = 5\n')
+    said = looking.look({"home": str(home), "blob": OURS})
+    assert (said["node"], said["stop_grace_s"], said["program"]) == ("iris", 5, "")
+    (home / "node.toml").write_text("name = ")
+    assert "node.toml" in str(looking.look({"home": str(home)})["node_error"])
