@@ -1,6 +1,6 @@
 # Everything runs from a private .venv, made on first use; no root needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak zipapp docs clean
+.PHONY: help demo test test-container check bench soak zipapp docs clean
 
 # The oldest supported Python comes first: what works there is what we promise.
 PYTHONS ?= python3.11 python3.12 python3.13 python3
@@ -9,13 +9,18 @@ READY := .venv/.ready
 TYPED = agent_node arc sensors tools $(wildcard bench) tests
 
 help:            ## this list
-	@sed -n 's/^\([a-z]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
 
 demo: $(READY)   ## five nodes and a hub on this machine, over real SSH, live; Ctrl-C ends it
 	@if test -t 1; then exec $(PY) -m arc demo $(ARGS); else exec $(PY) -m arc demo --once $(ARGS); fi
 
 test: $(READY)   ## every tier of tests that this machine can run, and which it cannot and why
-	$(PY) -m pytest -p tools.tiers $(ARGS)
+	$(PY) -m tools.all_tiers $(ARGS)
+
+test-container: ## the tests that need root, in one privileged container (docker or podman)
+	@engine=$$(command -v docker || command -v podman) || { \
+	  echo "make: neither docker nor podman is here; see docs/ssh-tests.md" >&2; exit 1; }; \
+	$$engine build -t arc-tests . && $$engine run --rm --privileged arc-tests
 
 check: $(READY)  ## lint, types, fences
 	$(PY) -m ruff check .

@@ -40,24 +40,30 @@ ROOMS = (
          ("agent_node/store/",)),
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
-         node("home mounts config toml_table toml_lines clock failpoints log")),
+         node("home plain_files mounts config toml_table toml_lines clock failpoints log")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
           *node("attempts job zygote zygote_link handing shim watching output killing processes"
-                " cgroups evidence verdicts answers"))),
+                " cgroups evidence verdicts answers other_evidence other_user own_code becoming"
+                " workplace speaking warden"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
-         node("running daemon dispatch starters runs endings results adoption leaving signals"
-              " timers upkeep strays report status news"
-              " capabilities")),
+         node("running daemon dispatch floor arrivals starters runs endings results adoption"
+               " leaving drains signals timers upkeep strays report status news stopping errands"
+              " wardens capabilities")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
-         node("serve relay door opening listener conversation lines requests replies desk"
+         node("serve relay door opening listener binding conversation lines requests replies desk"
               " inquiries orders transfers ownership attempt_words logs")),
+    Room("Upgrading",
+         "A signed program takes the place of the one that runs, and gives it back if it must.",
+         node("signing statement upgrading upgrade_record upgrader trial program apart starting"
+              " daemon_log")),
     Room("The commands",
          "What people type. A command speaks to the node through its door, as a hub does.",
-         ("agent_node/cli/", *node("__main__ envelope text doctor systemd packing"))),
+         ("agent_node/cli/",
+          *node("__main__ envelope text doctor checks account systemd packing"))),
     Room("The sensors",
          "The story of each: look, decide, act. Read these first.",
          ("sensors/", *hub("sensor"))),
@@ -69,11 +75,12 @@ ROOMS = (
          ("arc/decisions/", *hub("planning"))),
     Room("The hub acts and remembers",
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
-         hub("transfer telling owing settling endings fencing reowning fences lease"
+         hub("transfer telling owing settling endings fencing reowning durable fences lease"
              " journal journal_tables journal_nodes journal_runs journal_words")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running listening keys setup")),
+         hub("__init__ __main__ errors settings schedule hub running listening keys setup"
+             " upgrade_package")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_model config_settings config_words config_keys config_faults"
@@ -81,6 +88,9 @@ ROOMS = (
     Room("What may be asked of a hub",
          "One operation for each question or order; the same with a hub running and without.",
          ("arc/operations/", *hub("reception door"))),
+    Room("Joining",
+         "A machine joins or leaves: by the operator's own login, in steps that may be repeated.",
+         ("arc/joining/",)),
     Room("The operator's commands",
          "What people type at the hub, and what they read.",
          ("arc/cli/", "arc/text/")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -13,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreter
+from tools.laboratory import faketime, missing_for_nodes, missing_for_slow_cables
 
 TESTS = "tests/"
 SKIP_FORM = "needs NAME: what is missing"
+# Tiers that have to run whole, where a machine was set up for them: "ssh node".
+MUST_RUN = frozenset(os.environ.get("TIERS_MUST_RUN", "").split())
 
 
 def writable_cgroup() -> bool:
@@ -60,8 +64,13 @@ def may_mount() -> bool:
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
     "cgroup": writable_cgroup,
+    "cable": lambda: not missing_for_slow_cables(),
+    "faketime": lambda: faketime() is not None,
+    "lab": lambda: not missing_for_nodes(),
     "mount": may_mount,
     "other-user": may_change_user,
+    "systemd": lambda: shutil.which("systemd-analyze") is not None,
+    "sudo": lambda: shutil.which("sudo") is not None,
     "root": lambda: os.geteuid() == 0,
     "no-root": lambda: os.geteuid() != 0,
 }
@@ -96,6 +105,8 @@ class Tiers:
     def judge_skip(self, nodeid: str, reason: str) -> None:
         """A skip stands only where the machine really lacks what the test says it needs."""
         objection = objection_to_skip(reason)
+        if objection is None and tier_of(nodeid) in MUST_RUN:
+            objection = f"skipped, but this tier must run here: {reason}"
         if objection is None:
             self.cannot[reason] += 1
         else:

@@ -20,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER_S = 5.0
 CLOSE_S = 1.0
+PAUSE_S = 0.02  # between two rounds, so that it leaves the machine to those who work
 _ASK_AGAIN = {"starting", "disk", "fault"}  # it starts, or its disk fails: it may have happened
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -36,11 +37,12 @@ class Side:
     """One `agent-node serve --stdio`, and who answers behind it."""
 
     def __init__(self, home: Path, env: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "agent_node", "serve", "--stdio"], cwd=ROOT,
-            env={**env, "AGENT_NODE_HOME": str(home)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with (home.parent / "serve.log").open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "agent_node", "serve", "--stdio"], cwd=ROOT,
+                env={**env, "AGENT_NODE_HOME": str(home)},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
+            )  # fmt: skip
         self._left = b""
         self._id = 0
         try:
@@ -222,6 +224,7 @@ def main(seed: str, log: str, gives_up: str, *homes: str) -> None:
         for line in hub.stranded:
             os.write(written, f"stranded {line}\n".encode())
         hub.stranded.clear()
+        select.select([], [], [], PAUSE_S)
 
 
 if __name__ == "__main__":

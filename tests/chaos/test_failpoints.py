@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tests.chaos.conftest import MakeFleet
 from tests.chaos.fleet import Fleet
+from tests.chaos.test_upgrade_crashes import KILLED_AT
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import LOOK_S, is_ready
 from tools.sources import sources
@@ -47,7 +48,7 @@ def test_every_named_place_is_tried() -> None:
     named = {match for source in sources("agent_node")
              for match in re.findall(r'failpoint\(f?"([^"]+)"\)', source.text)}  # fmt: skip
     tried = {one.split(":")[0] for one in (*IN_THE_DAEMON, *BESIDE_IT, *WITHOUT_A_DAEMON)}
-    tried |= {"migrate.before_commit", "{request.do}.before", "{request.do}.after"}
+    tried |= {"migrate.before_commit", *KILLED_AT, "{request.do}.before", "{request.do}.after"}
     assert named <= tried, named - tried
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import tiers
+from tools import all_tiers, tiers
+from tools.laboratory import APART
 from tools.sources import ROOT
 
 
@@ -19,6 +20,37 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_skip_for_something_that_is_missing_stands() -> None:
     assert tiers.objection_to_skip("needs forge: there is none") is None
+
+
+def test_a_tier_that_must_run_may_not_be_skipped_for_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """.ci/run sets up what tests/ssh needs. Without the check a runner without sshd is green."""
+    monkeypatch.setattr(tiers, "MUST_RUN", frozenset({"ssh"}))
+    told = tiers.Tiers()
+    told.judge_skip("tests/node/test_x.py::test_y", "needs forge: there is none")
+    assert told.unlawful == []
+    told.judge_skip("tests/ssh/test_x.py::test_y", "needs forge: there is none")
+    assert "must run here" in told.unlawful[0]
+
+
+@pytest.mark.parametrize(("args", "apart", "expected"), [
+    ((), False, [["pytest"]]),
+    (("-x",), True, [["pytest", "-x", "--ignore=tests/ssh"], ["unshare", "-x", "tests/ssh"]]),
+    (("tests/node",), True, [["pytest", "tests/node"]]),
+    (("tests/ssh/test_lab.py",), True, [["unshare", "tests/ssh/test_lab.py"]]),
+])  # fmt: skip
+def test_who_is_not_root_runs_container_nodes_apart(
+    args: tuple[str, ...], expected: list[list[str]], *, apart: bool
+) -> None:
+    short = [
+        [word for word in run if word not in all_tiers.RUN[:2] + all_tiers.RUN[3:]
+         and word not in APART[1:]]
+        for run in all_tiers.runs(args, apart=apart)
+    ]  # fmt: skip
+    assert [[w for w in run if not (w == "pytest" and run[0] == "unshare")] for run in short] == (
+        expected
+    )
 
 
 def test_a_skip_for_something_that_is_there_is_refused() -> None:

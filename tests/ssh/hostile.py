@@ -1,0 +1,30 @@
+"""Stands in for agent-node and means harm: `hostile.py MODE NODE`. It greets, and then …"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+LIFE = "01J0000000000000000000000A"
+CHUNK = b"x" * 65_536
+
+
+def main(mode: str, node: str) -> None:
+    greeting = {"agent-node": "0.1.0", "wire": 1, "node": node, "incarnation": LIFE,
+                "generation": 1}  # fmt: skip
+    os.write(1, json.dumps(greeting).encode() + b"\n")
+    while mode == "endless":  # one line that never ends
+        os.write(1, CHUNK)
+    while mode == "lines":  # endless news that nobody asked for
+        os.write(1, b'{"event":"idle","seq":1,"at":"now"}\n' * 1000)
+    while mode == "stderr":
+        os.write(2, CHUNK)
+    while mode == "loris":  # a byte now and then, never an answer
+        time.sleep(0.5)
+        os.write(1, b" ")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
