@@ -1,6 +1,6 @@
 # Everything runs from a private .venv, made on first use; no root needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-container check bench soak zipapp docs clean
+.PHONY: help demo test test-container check bench soak crashpoints zipapp docs clean
 
 # The oldest supported Python comes first: what works there is what we promise.
 PYTHONS ?= python3.11 python3.12 python3.13 python3
@@ -33,6 +33,13 @@ bench: $(READY)  ## our figures beside the floor of the same machine (table, ben
 soak: $(READY)   ## the long tests, then every mutant must be caught (many minutes)
 	$(PY) -m pytest -p tools.tiers -m soak $(ARGS)
 	$(PY) tools/mutants.py
+
+crashpoints: $(READY) ## each write, sync and rename fails, or ends its process (BUDGET=minutes)
+	BUDGET=$(or $(BUDGET),10) $(PY) -m tests.chaos.crashpoints
+
+chaos: $(READY)  ## random faults over container nodes: make chaos MINUTES=30 NODES=5 SEED=ada
+	@$(PY) -m tests.ssh.chaos --minutes $(or $(MINUTES),5) --nodes $(or $(NODES),5) \
+	  --seed $(or $(SEED),ada) $(ARGS)
 
 zipapp: $(READY) ## dist/agent-node.pyz: the node as one file
 	@mkdir -p dist

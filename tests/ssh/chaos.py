@@ -33,6 +33,7 @@ from tools.laboratory import missing_for_nodes
 QUIET_S = 300.0  # for everything to end once no fault is there any more
 BACK_S = 60.0  # for one node to be seen again
 PAUSE_S = 0.5
+TASKS_MAX = 12  # at a time, about twice a second: half of what five nodes can do here
 DISK_MB = 1024
 NIGHT_MAX_S, TWO_AT_ONCE = 8.0, 0.3
 OVER = frozenset({"COMPLETED", "CANCELLED"})
@@ -109,7 +110,7 @@ class Chaos:
                 self.report.faults[fault.name] += 1
                 nights.enter_context(struck(self.fleet, fault, self.fleet.homes[name], self.dice))
             if self.broken:
-                self._try(lambda: create_then_close(self.fleet, self.dice))
+                self._try(lambda: create_then_close(self.fleet, *reversed(names)))
             self._last(self.dice.uniform(0.3, NIGHT_MAX_S))
         healed, self.deaf = time.monotonic(), False
         for fault, name in faults:
@@ -138,7 +139,7 @@ class Chaos:
 
     def _give_work(self) -> None:
         """Mostly to one node, so that there is something to take from it; else to the hub."""
-        count = self.dice.randint(1, 6)
+        count = self.dice.randint(1, TASKS_MAX)
         if self.dice.random() < 0.5 and not self.deaf:
             self._try(lambda: self.fleet.add(count))
         else:

@@ -52,8 +52,10 @@ def kill_everything(fleet: SshFleet, home: Home, dice: Random) -> Heal:
 def kill_a_child(fleet: SshFleet, home: Home, dice: Random) -> Heal:
     """One of the daemon's own: the zygote, or a shim under it."""
     daemon = home.daemon_pid()
-    below = list(children_of(daemon)) if daemon else []
-    below += [shim for child in below for shim in children_of(child)]
+    zygotes = list(children_of(daemon)) if daemon else []
+    shims = [shim for zygote in zygotes for shim in children_of(zygote)]
+    at_work = [shim for shim in shims if children_of(shim)]
+    below = dice.choice([zygotes, shims, at_work, at_work])
     if below:
         with suppress(ProcessLookupError):
             os.kill(dice.choice(below), signal.SIGKILL)
@@ -193,11 +195,10 @@ FAULTS = (
 )  # fmt: skip
 
 
-def create_then_close(fleet: SshFleet, dice: Random) -> int:
+def create_then_close(fleet: SshFleet, giver: str, taker: str) -> int:
     """The negative control: tasks of one node are made on another, and the mover dies before it
     closes them. How many there were.
     """
-    giver, taker = dice.sample(sorted(fleet.homes), 2)
     found = fleet.homes[giver].run("list", "--state", "READY").get("tasks")
     ready = [task for task in found if isinstance(task, dict)] if isinstance(found, list) else []
     lines = "".join(line_of({"uid": task["uid"], "subject": task["subject"]}).decode()
