@@ -1,6 +1,6 @@
 # Everything runs from a private .venv, made on first use; no root needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-container check bench soak crashpoints zipapp docs clean
+.PHONY: help demo test test-container check bench soak crashpoints chaos zipapp docs clean
 
 # The oldest supported Python comes first: what works there is what we promise.
 PYTHONS ?= python3.11 python3.12 python3.13 python3

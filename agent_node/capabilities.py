@@ -1,7 +1,8 @@
-"""Says which optional powers this node has: packages found where node.toml says they lie."""
+"""Says what this node can do: which programs are here, and which optional packages."""
 
 from __future__ import annotations
 
+import shutil
 from importlib.machinery import PathFinder
 
 # A capability and the package that brings it; imported only by whoever needs it.
@@ -17,3 +18,8 @@ def capabilities(extras_path: str | None) -> tuple[str, ...]:
         for name, package in sorted(OPTIONAL.items())
         if PathFinder.find_spec(package, [extras_path]) is not None
     )
+
+
+def is_program(name: str) -> bool:
+    """Whether there is such a program now, by its path or on this process's PATH."""
+    return shutil.which(name) is not None

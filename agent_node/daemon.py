@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from . import program
 from .adoption import adopt_all
 from .apart import REPLACE, start_upgrader
 from .arrivals import Arrivals
-from .capabilities import capabilities
+from .capabilities import capabilities, is_program
 from .clock import Clock, iso, parse_iso
 from .commands import Add, Added, AgentRow, SetAgents, Wake
 from .config import NodeSettings
@@ -165,7 +164,7 @@ class Daemon:
         self._reporter.write_now()
         log("node_started", node=facts.name, adopted=adopted, because=f"it is {facts.state}")
         for agent in self._settings.agents:
-            if shutil.which(agent.run[0]) is None and not agent.starter:
+            if not agent.starter and not is_program(agent.run[0]):
                 log("program_missing", node=agent.name, because=f"there is no {agent.run[0]}")
 
     def _turn(self) -> int | None:

@@ -29,6 +29,9 @@ def open_plain(path: Path, flags: int, *, linked: bool = False) -> int:
             raise _strange(path) from error
         raise
     found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        os.close(descriptor)
+        raise NotPlainFile(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(found.st_mode) or (found.st_nlink > 1 and not linked):
         os.close(descriptor)
         raise _strange(path)

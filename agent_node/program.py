@@ -16,7 +16,6 @@ from .home import Home
 
 LINK = "agent-node.pyz"  # what forced commands and units name; it leads to the current program
 FOLDER = "program"
-KEPT_BEHIND = 1  # programs before the current one that stay, to go back to
 _ID = 12  # hex digits of the sha256 in a program's name
 _is_program = re.compile(r"agent-node-([0-9a-f]{12})\.pyz").fullmatch
 _is_leftover = re.compile(r"\.(new|link)-[0-9a-f]{16}").fullmatch

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from .capabilities import capabilities
+from .capabilities import capabilities, is_program
 from .clock import iso, parse_iso
 from .config import NodeSettings
 from .program import running_id
 from .queries import AgentFacts, Doubt, NodeFacts
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
+from .text import safe_text, size
 from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
@@ -65,8 +66,21 @@ def build_report(
         "budget_remaining_usd": None,
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
-        "needs_you": _needs_you(facts, doubts),
+        "needs_you": [
+            *_needs_you(facts, doubts),
+            *(_cannot_start(settings, disk_free) if dispatching else ()),
+        ],
     }
+
+
+def _cannot_start(settings: NodeSettings, disk_free: int) -> Iterator[str]:
+    """Why a daemon that runs starts nothing, or nothing of one agent, though all else is well."""
+    if disk_free < settings.disk_floor:
+        floor = f"less than disk_floor ({size(settings.disk_floor)})"
+        yield f"{size(disk_free)} of disk are free, {floor}: nothing starts or is taken in"
+    for agent in settings.agents:
+        if not agent.starter and not is_program(agent.run[0]):
+            yield f"agent {agent.name}: there is no program {safe_text(agent.run[0])} here"
 
 
 def is_empty(facts: NodeFacts, doubts: Sequence[Doubt]) -> bool:

@@ -57,7 +57,11 @@ def main(home_root: str) -> int:
     while time.monotonic() < until:  # somebody may only be asking whether we run
         with alone(home) as nobody_else:
             if nobody_else:
-                return _carry_on(home)
+                try:
+                    return _carry_on(home)
+                except OSError as error:  # the record stays `under_way`: who asks again goes on
+                    log("upgrade_failed", because=str(error))
+                    return 1
         select.select([], [], [], LOOK_EVERY_S)
     return 0
 

@@ -19,6 +19,7 @@ BUILT_IN = {"fleet-router": "router", "fleet-health": "health", "fleet-rebalance
 SHOWN_MAX = 30  # faults that are told one by one
 FAULTS_MAX = 200  # and how many of each kind are looked for
 VALUE_SHOWN_MAX = 40
+NAMES_SHOWN_MAX = 12
 _ROLES = ("owns", "also", "never")
 _SSH_KEYS = ("host", "port", "user")
 
@@ -177,13 +178,19 @@ def _roles(
         for n, domain in named:
             loc: Loc = ("nodes", index, role, n)
             if domain not in domains:
-                said = near(domain, domains) or "; domains: says which there are"
+                said = near(domain, domains) or _which(domains)
                 yield ("ARC-CFG-DOMAIN", loc,
                        f"{dotted(loc[:-1])} names no domain of this file: {shown(domain)}{said}",
                        False)  # fmt: skip
             elif role == "never" and domain in {other for _, other in told["owns"] + told["also"]}:
                 yield ("ARC-CFG-CONFLICT", loc,
                        f"nodes[{index}] does {domain} and never does it", False)
+
+
+def _which(domains: Mapping[str, Plain]) -> str:
+    if domains:
+        return f"; there are: {', '.join(islice(map(shown, domains), NAMES_SHOWN_MAX))}"
+    return "; there are no domains: write them under domains: (see arc explain domains)"
 
 
 def _texts(value: Plain) -> list[tuple[int, str]]:

@@ -16,6 +16,7 @@ from agent_node.failpoints import failpoint
 
 from .errors import StateBroken
 from .fences import FenceFile
+from .journal_ends import EndBook
 from .journal_nodes import NodeBook
 from .journal_runs import RunBook
 from .journal_tables import STEPS
@@ -23,7 +24,8 @@ from .journal_words import WordBook
 
 KEEP_DAYS = 30  # runs with their decisions, and log lines
 KEEP_MOVES_DAYS = 365
-ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000}
+ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000,
+            "task_end": 200_000}  # fmt: skip
 CHUNK = 5_000  # rows that one pruning takes away at most, so that it never takes long
 
 Value = str | int | float | None
@@ -103,6 +105,7 @@ class Journal:
         self._rows = Rows(self._database, path)
         self.runs = RunBook(self._rows, clock)
         self.nodes = NodeBook(self._rows, clock)
+        self.ends = EndBook(self._rows)
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
 
     def prune(self) -> None:
@@ -110,7 +113,7 @@ class Journal:
         now = self._clock.now()
         old = iso(now - timedelta(days=KEEP_DAYS))
         with self._rows.transaction():
-            for table in ("run", "line", "ended", "alert"):
+            for table in ("run", "line", "ended", "alert", "task_end"):
                 self._forget(table, old)
             self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])

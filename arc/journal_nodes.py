@@ -74,6 +74,20 @@ class NodeBook:
         rows = self._rows.read("SELECT * FROM met")
         return {str(row["node"]): _met(row) for row in rows}
 
+    def count_open(self, open_tasks: Mapping[str, int]) -> None:
+        """So many tasks are not over on these nodes, as they say just now."""
+        now = iso(self._clock.now())
+        with self._rows.transaction():
+            self._rows.write_many(
+                "INSERT OR REPLACE INTO open_work (node, open, at) VALUES (?,?,?)",
+                [(node, count, now) for node, count in open_tasks.items()],
+            )
+
+    def last_open(self, node: str) -> tuple[int, datetime] | None:
+        """How many tasks were not over there when it answered last, and when; None: never."""
+        rows = self._rows.read("SELECT open, at FROM open_work WHERE node = ?", [node])
+        return (cast("int", rows[0]["open"]), parse_iso(str(rows[0]["at"]))) if rows else None
+
     def note(self, edge: Edge) -> tuple[Alert, ...]:
         """Write down which troubles began and ended; those that a person is to be told of now.
 
@@ -115,12 +129,18 @@ class NodeBook:
         known = bool(rows) and rows[0]["incarnation"] == incarnation
         return cast("int", rows[0]["seq"]) if known else 0
 
+    def heard_at(self, node: str) -> datetime | None:
+        """When everything that had happened there was heard last; None: never, or not known."""
+        rows = self._rows.read("SELECT at FROM heard WHERE node = ?", [node])
+        at = rows[0]["at"] if rows else None
+        return parse_iso(str(at)) if at else None
+
     def hear(self, node: str, incarnation: str, seq: int, ended: Sequence[Ended]) -> None:
         """Everything up to this number was heard, and in it these attempts ended."""
         with self._rows.transaction():
             self._rows.write(
-                "INSERT OR REPLACE INTO heard (node, incarnation, seq) VALUES (?,?,?)",
-                [node, incarnation, seq],
+                "INSERT OR REPLACE INTO heard (node, incarnation, seq, at) VALUES (?,?,?,?)",
+                [node, incarnation, seq, iso(self._clock.now())],
             )
             self._rows.write_many(
                 "INSERT OR REPLACE INTO ended (node, seq, at, uid, well) VALUES (?,?,?,?,?)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DECISIONS_MAX = 500  # kept of one run; what was cut is counted
 PAGE = 100
+UIDS_MAX = 500  # that one question names
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,16 @@ class RunBook:
             [uid, iso(since) if since else "", limit],
         )
         return tuple(map(_move, rows))
+
+    def moved(self, uids: Sequence[str]) -> tuple[Moved, ...]:
+        """Every move of these tasks that was carried out, oldest first."""
+        found: list[Moved] = []
+        for start in range(0, len(uids), UIDS_MAX):
+            some = uids[start : start + UIDS_MAX]
+            query = (f"SELECT * FROM move WHERE uid IN ({','.join('?' * len(some))})"  # noqa: S608
+                     " AND outcome = 'moved' ORDER BY id")  # fmt: skip
+            found += [_move(row).move for row in self._rows.read(query, some)]
+        return tuple(found)
 
     def lines(self, *, since: datetime | None = None, after: int = 0,
               limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip

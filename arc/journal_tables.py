@@ -75,3 +75,25 @@ def first_tables(db: Database) -> None:
     for statement in _FIRST.split(";\n"):
         if statement.strip():
             db.execute(statement)
+
+
+@STEPS()
+def ends_of_tasks(db: Database) -> None:
+    """How each task ended where, from what was heard before; and when a node was heard last."""
+    db.execute(
+        "CREATE TABLE task_end (node TEXT NOT NULL, uid TEXT NOT NULL, state TEXT NOT NULL,"
+        " at TEXT NOT NULL, PRIMARY KEY (node, uid)) STRICT"
+    )
+    db.execute("CREATE INDEX task_end_by_uid ON task_end (uid)")
+    db.execute("CREATE INDEX task_end_by_time ON task_end (at)")
+    db.execute("ALTER TABLE heard ADD COLUMN at TEXT")
+    db.execute(
+        "INSERT OR REPLACE INTO task_end SELECT node, uid, 'COMPLETED', at FROM ended WHERE well"
+    )
+
+
+@STEPS()
+def open_work(db: Database) -> None:
+    """How many tasks were not over on a node when it answered last."""
+    db.execute("CREATE TABLE open_work (node TEXT PRIMARY KEY, open INTEGER NOT NULL,"
+               " at TEXT NOT NULL) STRICT")  # fmt: skip

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 INBOX = "inbox"
+OVER = frozenset("COMPLETED FAILED DEAD_LETTERED CANCELLED MOVED".split())
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def _remember(hub: Hub, found: FleetView) -> None:
     """Who was met, for health; and everything that was seen, for a look at a part of the fleet."""
     met = [hub.links[node.name].met for node in found.seen if node.name in hub.links]
     hub.journal.nodes.meet(one for one in met if one is not None)
+    hub.journal.nodes.count_open({node.name: open_tasks(node) for node in found.seen})
     fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
     now = hub.clock.boottime()
     older = _aged(hub.last_view, now - hub.last_look_s) if hub.last_view else FleetView(found.at)
@@ -169,6 +171,11 @@ def _remember(hub: Hub, found: FleetView) -> None:
         (*(one for one in older.unseen if one.name not in fresh), *found.unseen),
     )
     hub.last_look_s = now
+
+
+def open_tasks(node: NodeSeen) -> int:
+    """How many tasks of a node are not over: those that wait for something or rest count too."""
+    return sum(count for state, count in node.report.counts.items() if state not in OVER)
 
 
 def _aged(view: FleetView, seconds: float) -> FleetView:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 
 from .decisions.draining import drains, plan_drains
 from .decisions.explain import KeptCount, NodeVerdict, Objection, RoutePlan, StealPlan
 from .decisions.routing import plan_routes
 from .decisions.stealing import busy_to_ask, plan_steals
-from .decisions.view import NodeSeen, Queue, Queues, QueueUnseen
+from .decisions.view import NodeSeen, Queue, QueuedTask, Queues, QueueUnseen
 from .decisions.wanting import asking, merged, still_wanting
 from .errors import NodeUnreachable
 from .looking import INBOX, Look
 from .survey import look_into
+
+if TYPE_CHECKING:
+    from .hub import Hub
 
 PAGE = 200  # tasks of one queue that a plan of routes or drains looks at at a time
 PAGES_MAX = 25  # of the hub's own queue in one cycle
@@ -103,7 +109,7 @@ async def _inbox_page(seen: Look, asked: JsonObject) -> Queue:
     if isinstance(queue, QueueUnseen):
         said = queue.because.removeprefix(f"{INBOX}: ")
         raise NodeUnreachable(INBOX, f"the hub's own queue cannot be read: {said}")
-    return queue
+    return replace(queue, tasks=with_ends(seen.hub, queue.tasks))
 
 
 def _routes(seen: Look, queue: Queue) -> RoutePlan:
@@ -111,6 +117,15 @@ def _routes(seen: Look, queue: Queue) -> RoutePlan:
     return plan_routes(
         seen.view, queue, domains=settings.domains, limits=settings.route, mint=seen.hub.mint,
         unclaimed=seen.hub.journal.nodes.unclaimed(), facts=seen.facts, health=settings.health,
+    )  # fmt: skip
+
+
+def with_ends(hub: Hub, tasks: Sequence[QueuedTask]) -> tuple[QueuedTask, ...]:
+    """Tasks of the hub's own queue, each with its end on another node where one was heard."""
+    ends = hub.journal.ends.of(task.uid for task in tasks)
+    return tuple(
+        replace(task, ended_elsewhere=f"{end.state} on {end.node} since {iso(end.at)}")
+        if (end := ends.get(task.uid)) else task for task in tasks
     )  # fmt: skip
 
 

@@ -22,14 +22,15 @@ BATCH_MAX = 100  # tasks that are looked at, barred and owned again together
 
 @dataclass(frozen=True)
 class Reowning:
-    """What became of one task: `reowned` at a node, `lives` there already, or `refused`.
+    """What became of one task: `reowned` at a node, `lives` there already, `ended` there before
+    its machine went, or `refused`.
 
     `barred`: a copy of it that was set apart gave way to the task, which lives at `node`. Of a
     refused one `node` is who said no; repeating it is safe in any case.
     """
 
     uid: str
-    outcome: str  # reowned | lives | barred | refused
+    outcome: str  # reowned | lives | ended | barred | refused
     node: str = ""
     epoch: int = 0
     rule: str = ""

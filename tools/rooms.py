@@ -76,7 +76,7 @@ ROOMS = (
     Room("The hub acts and remembers",
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing settling endings fencing reowning durable fences lease"
-             " journal journal_tables journal_nodes journal_runs journal_words")),
+             " journal journal_tables journal_nodes journal_ends journal_runs journal_words")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
          hub("__init__ __main__ errors settings schedule hub running listening keys setup"

@@ -38,20 +38,19 @@ def has_python(version: str) -> bool:
     return find_interpreter(version) is not None
 
 
-# What a test may need and a machine may lack. A skip names one of these, or it is a failure.
 CAP_SYS_ADMIN = 21
 AS_NOBODY = ("setpriv", "--reuid=65534", "--clear-groups")
+LOOK_S = 20.0
 
 
 def may_change_user() -> bool:
     """Whether this Python can be started as another user, and ended by us."""
     try:
         start = [*AS_NOBODY, sys.executable, "-c", "pass"]
-        ran = subprocess.run(start, capture_output=True, check=False)
-    except FileNotFoundError:
+        ran = subprocess.run(start, capture_output=True, check=False, timeout=LOOK_S)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
         return False
     return os.geteuid() == 0 and ran.returncode == 0
-
 
 
 def may_mount() -> bool:
@@ -61,6 +60,7 @@ def may_mount() -> bool:
     return bool(int(effective.split()[1], 16) >> CAP_SYS_ADMIN & 1)
 
 
+# What a test may need and a machine may lack. A skip names one of these, or it is a failure.
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
     "cgroup": writable_cgroup,

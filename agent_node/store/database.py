@@ -109,7 +109,8 @@ def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
             failpoint("migrate.before_commit")
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
             raise
 
 
@@ -169,6 +170,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         translate(error, path)
+    except UnicodeDecodeError as error:  # we wrote UTF-8, so somebody else wrote this
+        raise _corrupt(path, error) from error
 
 
 def translate(error: sqlite3.Error, path: Path) -> NoReturn:

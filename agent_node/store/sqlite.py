@@ -145,7 +145,8 @@ class SqliteStore:
             try:
                 return cast("Answer", answer(self._transaction(), query))
             finally:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite may have rolled back by itself
+                    self._db.execute("ROLLBACK")
 
     def node_state(self) -> str:
         """active, paused, draining or quarantined."""
@@ -195,7 +196,8 @@ class SqliteStore:
         try:
             hearsay.read_file(self._transaction(), self.path.parent)
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 
@@ -244,6 +246,9 @@ def open_store(
         store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
         if check:
             lengthen_log(path)
+    except sqlite3.Error as error:
+        db.close()
+        translate(error, path)
     except BaseException:
         db.close()
         raise

@@ -12,6 +12,7 @@ import typer
 from agent_node.strict import JsonObject
 from arc.errors import WaitedTooLong, WrongUse
 from arc.operations import Told
+from arc.text.columns import inside
 
 from . import joining_words, upgrading_words
 from .answering import ANSWER_S, say, tell
@@ -19,6 +20,8 @@ from .around import here
 from .options import DryRun, Node, Reason, Yes, moment, only_said, seconds, words
 
 WATCH_S = 1.0
+# Not at work, and not over.
+LATER = ("PENDING", "RETRYING", "ESCROW", "HELD", "PARKED", "DEAD_LETTERED")
 DRAIN_S = 24 * 3600.0
 nodes = typer.Typer(help="The machines of the fleet.", invoke_without_command=True)
 
@@ -112,15 +115,22 @@ def _watch(name: str) -> int:
         told = around.ask(around, "nodes.show", {"node": name}, timeout_s=ANSWER_S)
         data = told.data
         line = (f"{name} {data.get('state')}: {data.get('running')} running, "
-                f"{data.get('pending')} waiting")  # fmt: skip
+                f"{data.get('pending')} waiting{_later(data)}")  # fmt: skip
         if line != shown:
             _say_drain(name, data, line)
             shown = line
         if data.get("state") == "drained" and not data.get("pending"):
-            around.talk(f"safe to switch off; back: arc nodes resume {name}\n")
+            off = f"what is left stays there{_later(data)}" if _later(data) else "nothing is left"
+            around.talk(f"safe to switch off: {off}; back: arc nodes resume {name}\n")
             return 0
         time.sleep(WATCH_S)
     raise WaitedTooLong(f"{name} has not drained within a day; it goes on without being watched")
+
+
+def _later(data: JsonObject) -> str:
+    """What neither runs nor waits now, and is not over: `, 1 PENDING, 2 RETRYING`."""
+    counts = inside(data, "counts")
+    return "".join(f", {counts[state]} {state}" for state in LATER if counts.get(state))
 
 
 def _say_drain(name: str, data: JsonObject, line: str) -> None:

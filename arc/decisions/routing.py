@@ -110,7 +110,8 @@ def _place(draft: _Draft, task: QueuedTask, domains: Sequence[Domain], cycles: i
 
 
 # By these rules a task waits its turn, or stays by somebody's word; by every other nobody wants it.
-_WAITS = frozenset("still_ready not_pinned not_kept_at_the_hub batch_has_room late_binding".split())
+_WAITS = frozenset("still_ready not_pinned not_kept_at_the_hub not_ended_elsewhere batch_has_room"
+                   " late_binding".split())  # fmt: skip
 
 
 def _give(draft: _Draft, task: QueuedTask, offer: Offer) -> None:
@@ -143,8 +144,16 @@ def not_kept_at_the_hub(task: QueuedTask, limits: RouteLimits) -> str | None:
     return f"P{task.priority} stays at the hub by router/keep"
 
 
+def not_ended_elsewhere(task: QueuedTask, limits: RouteLimits) -> str | None:
+    """A copy of a task that has ended would run it again; only a person may want that."""
+    if not task.ended_elsewhere:
+        return None
+    return f"it is {task.ended_elsewhere} already; whether it runs again is a person's word"
+
+
 RouteRule = Callable[[QueuedTask, RouteLimits], "str | None"]
-ROUTE_RULES: tuple[RouteRule, ...] = (still_ready, not_pinned, not_kept_at_the_hub)
+ROUTE_RULES: tuple[RouteRule, ...] = (still_ready, not_pinned, not_ended_elsewhere,
+                                      not_kept_at_the_hub)  # fmt: skip
 
 
 # --- Which of those that may ---------------------------------------------------------------------

@@ -71,6 +71,7 @@ class QueuedTask:
     ready_at: str | None = None  # by the clock of the node that has it
     expected_s: float | None = None
     state: str = "READY"
+    ended_elsewhere: str = ""  # how and where, of a copy whose task ended on another node
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ async def offered_key(node: NodeEntry, settings: FleetSettings) -> HostKey | Non
 async def connect(
     node: NodeEntry, settings: FleetSettings, pinned: HostKey | None, witness: _Witness
 ) -> asyncssh.SSHClientConnection:
-    """The only place where the hub connects to anything. Everything is said, nothing inherited.
+    """The only place where a hub that runs connects to anything. All is said, nothing inherited.
 
     No ~/.ssh/config, agent, forwarding, password or environment; without a pinned key no host is
     trusted, and the connection ends at the host's key.

@@ -184,7 +184,7 @@ def _well(
     """What a node that answers may still need."""
     if report.dispatcher != "running":
         yield Check(name, "bad", "no dispatcher runs there, so nothing is started",
-                    f"on {name}: agent-node run")  # fmt: skip
+                    f"on {name}: agent-node start")  # fmt: skip
     if abs(met.clock_off_s) > limits.clock_off_s:
         yield Check(name, "warn", f"its clock is {met.clock_off_s:+.0f} s off the hub's",
                     f"on {name}: let something keep its time, such as chrony")  # fmt: skip

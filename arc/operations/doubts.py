@@ -83,6 +83,8 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
 
 def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
     if not asked.flag("dry_run"):
+        if became.outcome == "reowned":
+            hub.journal.ends.forget(became.uid)  # a person's word counts, not what was heard
         said: JsonObject = {"outcome": became.outcome, "by": asked.text_or("by", ""),
                             "reason": asked.text_or("reason", "", 1000)}  # fmt: skip
         hub.journal.runs.log("task_settled", task=became.uid, node=became.node, fields=said)

@@ -93,7 +93,8 @@ async def incarnation_of(link: Link) -> JsonObject:
 def not_asked(hub: Hub) -> tuple[str, ...]:
     """A warning for each node that is suspended: what it has is in no answer."""
     return tuple(f"{name} is suspended, so it was not asked"
-                 for name in sorted(hub.journal.words.suspended()))  # fmt: skip
+                 for name in sorted(hub.journal.words.suspended())
+                 if hub.settings.node(name) is not None)  # fmt: skip
 
 
 def words_of(values: Iterable[str]) -> list[JsonValue]:

@@ -62,12 +62,22 @@ async def nodes_show(hub: Hub, args: JsonObject) -> Told:
         "last_met": None if met is None else {"at": iso(met.at), "version": met.version,
                                               "incarnation": met.incarnation,
                                               "clock_off_s": met.clock_off_s},
+        "last_open": _last_open(hub, name),
         "alerts": [{"rule": one.rule, "because": one.because}
                    for one in hub.journal.nodes.standing() if one.node == name],
         **(_report(node) if isinstance(node, NodeSeen) else {}),
     }  # fmt: skip
     partial = tuple(one for one in told.partial if one["node"] == name)
     return Told(data, exit=3 if partial else 0, partial=partial)
+
+
+def _last_open(hub: Hub, name: str) -> JsonObject | None:
+    """How many tasks were not over there when it answered last; None: it never did."""
+    known = hub.journal.nodes.last_open(name)
+    if known is None:
+        return None
+    age_s = (hub.clock.now() - known[1]).total_seconds()
+    return {"count": known[0], "at": iso(known[1]), "age_s": round(max(age_s, 0.0), 1)}
 
 
 def _report(node: NodeSeen) -> JsonObject:
@@ -85,7 +95,7 @@ def _report(node: NodeSeen) -> JsonObject:
         "capabilities": list[JsonValue](report.capabilities),
         "disk_free_bytes": report.disk_free_bytes, "disk_total_bytes": report.disk_total_bytes,
         "needs_you": list[JsonValue](report.needs_you), "last_task": report.last_task,
-        "movable": report.movable_count,
+        "movable": report.movable_count, "counts": dict(report.counts),
     }  # fmt: skip
 
 

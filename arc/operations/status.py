@@ -14,6 +14,7 @@ from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.looking import INBOX, Look, look
 
 from . import Told
+from .leftovers import leftovers
 from .sensing import sensor_lines
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ async def status(hub: Hub, args: JsonObject) -> Told:
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
                 "term": hub.lease.term, "paused": word,
-                "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()]},
-        "needs_you": [*_settings(hub), *needs_you(seen)],
+                "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()
+                         if hub.settings.node(said.node) is not None]},
+        "needs_you": [*_settings(hub), *needs_you(seen), *await leftovers(hub)],
         "nodes": nodes,
         "inbox": _inbox(seen.inbox),
         "stranded": stranded_of(hub),
@@ -94,7 +96,7 @@ def _troubles(seen: Look) -> list[JsonValue]:
     found = [(node.node, one.rule, one.because) for node in judged for one in node.troubles
              if one.alarm and one.rule in _LIVE]  # fmt: skip
     found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
-              if alert.rule not in _LIVE]  # fmt: skip
+              if alert.rule not in _LIVE and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
     said: list[JsonValue] = []
     for node, rule, because in found:
         if rule in _SAID_BY_THE_NODE and node in told:
@@ -105,7 +107,7 @@ def _troubles(seen: Look) -> list[JsonValue]:
         if rule == "dispatcher_runs":
             if any(NO_DAEMON in one for one in told[node]):
                 continue
-            text, command = _stopped(seen, node), f"on {node}: agent-node run"
+            text, command = _stopped(seen, node), f"on {node}: agent-node start"
         elif node in unseen:
             command = f"arc doctor --node {node}"
         said.append({"node": node, "text": text, "try": command})
@@ -122,7 +124,7 @@ def _stopped(seen: Look, name: str) -> str:
 def _try(node: str, text: str) -> str:
     """What to type first about a sentence in which a node asks for a person."""
     if NO_DAEMON in text:
-        return f"on {node}: agent-node run"
+        return f"on {node}: agent-node start"
     for word, command in _BY_WORD.items():
         if word in text:
             return command
@@ -167,7 +169,7 @@ def state_of(node: NodeSeen) -> str:
 def reason_of(node: NodeSeen) -> str:
     """Why it is as it is: what a person said, and whether its daemon runs at all."""
     stopped = node.report.dispatcher != "running"
-    daemon = f"its daemon does not run: on {node.name}: agent-node run" if stopped else ""
+    daemon = f"its daemon does not run: on {node.name}: agent-node start" if stopped else ""
     return "; ".join(filter(None, (node.report.reason, daemon)))
 
 

@@ -15,6 +15,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State, Task, to_wire
 from arc.asking import read_listed, read_report, read_shown
 from arc.errors import ArcError
+from arc.journal_ends import FINAL, TaskEnd
 from arc.links import Link
 
 from . import Told
@@ -46,10 +47,19 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     ))  # fmt: skip
     tasks = [(at, task) for at, some in found if not isinstance(some, ArcError) for task in some]
     failed = {at: some for at, some in found if isinstance(some, ArcError)}
+    _note_ends(hub, tasks)
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
     listed: list[JsonValue] = [_row(reasons, at, task) for at, task in tasks[:limit]]
     data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)]}
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
+
+
+def _note_ends(hub: Hub, tasks: list[tuple[str, Task]]) -> None:
+    """What a person was shown as completed is not owned again by a fence a minute later."""
+    now = hub.clock.now()
+    ends = [TaskEnd(at, task.uid, FINAL, now) for at, task in tasks if task.state == FINAL]
+    if ends:
+        hub.journal.ends.note(ends)
 
 
 async def _tasks_of(

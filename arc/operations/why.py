@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
@@ -21,7 +22,7 @@ from arc.decisions.why_standing import by_hand
 from arc.decisions.why_states import NO_HUB, PAUSED
 from arc.errors import ArcError
 from arc.looking import INBOX, Look, look
-from arc.planning import drains_now, routes_now
+from arc.planning import drains_now, routes_now, with_ends
 
 from . import Told
 from .everybody import check_node
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 RUNNING_MAX = 1000
+# Refusals of a node that it repeats however often it is asked.
+STAYS = frozenset({"already_here", "newer_known", "key_taken", "hash_mismatch"})
 CYCLES = 100  # of which the journal is asked whether they could look
 
 
@@ -126,12 +129,17 @@ async def _situation(hub: Hub, seen: Look, found: Found) -> Situation:
 async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
     """A task of the hub's own queue is the router's: where it would send it, or why to nobody."""
     plan, settings = await routes_now(seen), hub.settings
+    (task,) = with_ends(hub, [task])
     situation = Situation(seen.view, {}, settings.domains, settings.steal, seen.memory)
     routing = RouteSituation(situation, settings.route, seen.facts, settings.health)
     goes = next((one for one in plan.routes if one.task.uid == task.uid), None)
     kept = next((one.objection for one in plan.kept if one.task.uid == task.uid), None)
+    no = _refused_for_good(hub, goes)
+    by_hand_now = _by_hand(hub, task, situation, refused=goes.idle if goes and no else "")
+    if no is not None:
+        goes, kept = None, no
     turn = kept is None or kept.rule in TURNS
-    ways = () if turn else route_ways(task, routing)
+    ways = () if turn or no else route_ways(task, routing)
     return {
         "verdict": WAIT if turn or comes_by_itself(ways) else CHANGE,
         "result": _of_the_router(goes, kept, who_has(task, routing)),
@@ -140,12 +148,36 @@ async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
         "own_node": None, "receivers_say": "",
         "moves": None if goes is None else {"to": goes.idle, "because": goes.because},
         "kept": None if kept is None else {"rule": kept.rule, "because": kept.because},
-        "by_hand": list[JsonValue](by_hand(task, INBOX, situation)),
+        "by_hand": list[JsonValue](by_hand_now),
         "nodes": [{"name": one.name, "part": one.part, "pending": one.pending,
                    "rule": one.objection.rule if one.objection else "",
                    "because": one.objection.because if one.objection else ""}
                   for one in plan.nodes],
     }  # fmt: skip
+
+
+def _refused_for_good(hub: Hub, goes: Steal | None) -> Objection | None:
+    """Why this node refused this task the last time, for a reason that time does not take away."""
+    last = next(iter(hub.journal.runs.moves(uid=goes.task.uid, limit=1)), None) if goes else None
+    if goes is None or last is None or last.move.outcome != "kept":
+        return None
+    if last.move.idle != goes.idle or last.move.rule not in STAYS:
+        return None
+    because = f"{goes.idle} refused it at {iso(last.at)}: {last.move.because}"
+    return Objection(last.move.rule, because)
+
+
+def _by_hand(
+    hub: Hub, task: QueuedTask, situation: Situation, *, refused: str
+) -> tuple[str, ...]:
+    """Of a task that has ended elsewhere: its end counts; or another node than that one runs it."""
+    end = hub.journal.ends.of([task.uid]).get(task.uid)
+    no = {refused, end.node if end else ""}
+    others = tuple(node for node in situation.view.seen if node.name not in no)
+    elsewhere = replace(situation, view=replace(situation.view, seen=others))
+    cancel = f"arc tasks cancel {task.uid} --reason 'it has ended'"
+    counts = (cancel,) if end else ()
+    return (*counts, *by_hand(task, INBOX, elsewhere))
 
 
 def _of_the_router(goes: Steal | None, kept: Objection | None, who: str) -> str:

@@ -93,7 +93,16 @@ def render_fenced(data: JsonObject, look: Look) -> str:
     short = shorts(tasks)
     head = (f"{said(data.get('node'))} {would} fenced; {counted(len(tasks), 'task')} "
             "had been moved there")  # fmt: skip
-    return "\n".join([head, *(f"  {line}" for line in reowned(tasks, short))])
+    return "\n".join([head, *(f"  {line}" for line in reowned(tasks, short)), *_may_repeat(data)])
+
+
+def _may_repeat(data: JsonObject) -> list[str]:
+    """What the hub cannot know to have ended, and what therefore runs again."""
+    if not any(one.get("outcome") == "reowned" for one in objects(data, "tasks")):
+        return []
+    since = f"after {said(data.get('heard_at'))}" if data.get("heard_at") else "at any time"
+    runs = "would run" if data.get("dry_run") else "runs"
+    return [f"what ended there {since}, the hub has not heard of: of the reowned it {runs} again"]
 
 
 def reowned(tasks: list[JsonObject], short: Mapping[str, str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,14 @@ MakeFleet = Callable[..., Fleet]
 def make_fleet(tmp_path: Path) -> Iterator[MakeFleet]:
     """Builds fleets of two homes; afterwards no process carries a home of theirs."""
     fleets: list[Fleet] = []
+    numbers = count()  # fleets are made by several threads at once
 
     def make(seed: str, **options: str) -> Fleet:
-        place = tmp_path / f"fleet-{len(fleets)}"
+        place = tmp_path / f"fleet-{next(numbers)}"
         place.mkdir()
-        fleets.append(Fleet(place, seed, **options))
-        return fleets[-1]
+        fleet = Fleet(place, seed, **options)
+        fleets.append(fleet)
+        return fleet
 
     yield make
     for fleet in fleets:

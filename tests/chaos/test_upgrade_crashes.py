@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from agent_node.program import hash_of_file
+from tests.chaos.fleet import _is_stopped
 from tests.node.daemon.living import PATIENCE_S, Bell, until
 from tests.node.upgrading.conftest import gate, keys, new, node, old
 from tests.node.upgrading.programs import Keys, ProgramNode, Pyz, a_broken_program
@@ -75,6 +77,47 @@ def test_death_without_a_daemon_leaves_one_whole_program_that_answers(
     assert node.upgrade(offer)["outcome"] == "upgraded"
     assert node.runs == new.name
     assert [*(node.home / "program").glob(".*")] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("action", ["EIO", "ENOSPC", "stop"])
+@pytest.mark.parametrize("place", KILLED_AT)
+def test_a_fault_at_any_step_leaves_a_node_that_can_be_upgraded(
+    node: ProgramNode, keys: Keys, new: Pyz, gate: Bell, tmp_path: Path, place: str, action: str
+) -> None:
+    """The disk fails there, or who is there stands still for a moment: one line, and no task twice.
+    """
+    log, seen = tmp_path / "log", tmp_path / "seen"
+    node.env["ARC_FAILPOINT_SEEN"] = str(seen)
+    daemon = node.start(failpoint=f"{place}:{action}")
+    uid = node.add(f"echo began >> {log}; read x < {gate.path}; echo ended >> {log}")
+    until(lambda: log.exists() and "began" in log.read_text(), "the task")
+    offer = keys.offer(a_broken_program() if place in ON_THE_WAY_BACK else new)
+    asked = Thread(target=node.wire, args=(offer,))  # its answer waits where the daemon stands
+    asked.start()
+    until(seen.exists, f"{place} is reached")
+    until(lambda: wake_all(node) and not asked.is_alive(), "nobody stands still")
+    asked.join()
+    if daemon.process.poll() is None:  # it and all that it starts would meet it again
+        daemon.kill()
+    until(lambda: wake_all(node) and not upgraders(node), "the upgrade is over")
+    said = (node.home / "program" / "upgrade.log")
+    heard = said.read_text() if said.exists() else ""
+    daemon.drain()
+    assert "Traceback" not in daemon.said + heard, daemon.said + heard
+    start_again(node)
+    assert node.upgrade(offer)["outcome"] in ("upgraded", "went_back", "failed", "exists")
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert log.read_text() == "began\nended\n"
+
+
+def wake_all(node: ProgramNode) -> bool:
+    """CONT to who stands still; true once nobody does."""
+    stopped = [pid for pid in node.processes() if _is_stopped(pid)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    return not stopped
 
 
 def someone_died(node: ProgramNode, place: str) -> bool:

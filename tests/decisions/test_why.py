@@ -207,7 +207,7 @@ def on_forge(task: QueuedTask, *others: NodeSeen, **fields: Any) -> WhyTask:
 
 @pytest.mark.parametrize(("fields", "says", "verdict"), [
     ({"dispatcher": "stopped"},
-     "forge's daemon does not run; nothing starts there. On forge: agent-node run", ESCALATE),
+     "forge's daemon does not run; nothing starts there. On forge: agent-node start", ESCALATE),
     ({"state": "paused", "reason": "disk swap"},
      "forge is paused: disk swap; nothing starts there. arc nodes resume forge", CHANGE),
     ({"state": "draining"},

@@ -19,6 +19,7 @@ from agent_node.home import (
     HomeNotYours,
     HomeOnNetwork,
     HomeOpenToOthers,
+    HomeRefusal,
     check_home,
     connect,
     find_home,
@@ -230,8 +231,9 @@ def test_the_lock_is_private_and_no_link_is_followed(home: Home, tmp_path: Path)
 
     home.lock.unlink()
     home.lock.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(HomeRefusal, match="no plain file") as refused:
         HomeLock.try_take(home)
+    assert refused.value.hint.endswith(f"ls -ld {home.lock}")
 
 
 # --- the socket ----------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ class Chaos:
         faults = [(first, names[0])]
         if self.dice.random() < TWO_AT_ONCE:
             faults.append((self.dice.choice([one for one in FAULTS if one is not first]), names[1]))
+        faults.sort(key=lambda one: one[0].deaf)  # who cannot hear is healed first
         self._give_work()
         with ExitStack() as nights:
             self.deaf = any(fault.deaf for fault, _ in faults)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+HERE = Path(__file__)
 
 
 def read(path: str) -> None:
@@ -96,5 +97,3 @@ def main(words: list[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
-
-HERE = Path(__file__)

@@ -1,4 +1,4 @@
-"""Stands in for agent-node and means harm: `hostile.py MODE NODE`. It greets, and then …"""
+"""Stands in for agent-node and means harm: `hostile.py MODE NODE` greets, and never ends well."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ def main(mode: str, node: str) -> None:
     os.write(1, json.dumps(greeting).encode() + b"\n")
     while mode == "endless":  # one line that never ends
         os.write(1, CHUNK)
-    while mode == "lines":  # endless news that nobody asked for
-        os.write(1, b'{"event":"idle","seq":1,"at":"now"}\n' * 1000)
     while mode == "stderr":
         os.write(2, CHUNK)
     while mode == "loris":  # a byte now and then, never an answer

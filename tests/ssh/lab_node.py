@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -170,8 +171,15 @@ class Home:
         return 0
 
     def kill_daemon(self) -> None:
-        """Kill -9; its shims and what they run stay."""
-        os.kill(self.daemon_pid(), signal.SIGKILL)
+        """Kill -9, and it is gone; its shims and what they run stay."""
+        pid = self.daemon_pid()
+        assert pid, f"{self.name}: no daemon runs"  # 0 would mean ourselves
+        pidfd = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            assert select.select([pidfd], [], [], DAEMON_S)[0], f"{self.name}: it does not end"
+        finally:
+            os.close(pidfd)
 
     def argv(self, *words: str) -> list[str]:
         """A command of agent-node as it is typed in there."""

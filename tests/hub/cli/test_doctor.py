@@ -68,7 +68,7 @@ def test_a_node_without_a_dispatcher_and_one_that_is_silent_are_two_findings(wel
     assert found(ran, "loom")[0]["text"] == "no route to it; nothing changed there"
     assert found(ran, "loom")[0]["hint"]
     text = well.arc("doctor")
-    assert "hint: on iris: agent-node run" in text.out
+    assert "hint: on iris: agent-node start" in text.out
 
 
 def test_a_node_of_another_version_is_found(well: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,17 @@ def test_draining_is_watched_until_nothing_runs_or_waits_there(
     watched = desk.arc("nodes", "drain", "loom", "--watch")
     assert watched.code == 0
     assert watched.lines[-1] == "loom drained: 0 running, 0 waiting"
-    assert watched.err == "safe to switch off; back: arc nodes resume loom\n"
+    assert watched.err == "safe to switch off: nothing is left; back: arc nodes resume loom\n"
+
+
+def test_what_neither_runs_nor_waits_is_told_before_a_machine_is_switched_off(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arc.cli.node_words.time.sleep", lambda seconds: None)
+    desk.waits("loom", 1, not_before="2036-01-01T00:00:00Z")
+    watched = desk.arc("nodes", "drain", "loom", "--watch")
+    assert watched.lines[-1] == "loom drained: 0 running, 0 waiting, 1 PENDING"
+    assert "safe to switch off: what is left stays there, 1 PENDING; back:" in watched.err
 
 
 def test_interrupting_the_watch_leaves_the_node_draining(

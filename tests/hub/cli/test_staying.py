@@ -29,7 +29,7 @@ def test_a_task_on_a_node_that_starts_nothing_stays_for_the_nodes_reason(desk: D
     desk.arc("nodes", "drain", "iris", "--dry-run")
     desk.nodes.machines["iris"].dispatches(running=False)
     assert reason(desk, 1) == (
-        "dispatcher_runs", "iris's daemon does not run: on iris: agent-node run")
+        "dispatcher_runs", "iris's daemon does not run: on iris: agent-node start")
 
 
 def test_a_task_on_a_node_that_is_not_busy_stays_for_that_and_its_count_is_of_now(
@@ -61,14 +61,14 @@ def test_a_daemon_that_died_is_told_at_once_with_a_count_of_now(desk: Desk) -> N
     desk.waits("iris", 1)
     desk.nodes.machines["iris"].dispatches(running=False)
     assert needs(desk) == [
-        ("iris", "its daemon does not run; 1 task waiting there", "on iris: agent-node run")]
+        ("iris", "its daemon does not run; 1 task waiting there", "on iris: agent-node start")]
     desk.arc("sensors", "run", "fleet-health")
     desk.waits("iris", 2)
     assert next(one for one in needs(desk) if one[0] == "iris")[1] == (
         "its daemon does not run; 2 tasks waiting there")
     assert sum("daemon" in one[1] or "dispatcher" in one[1] for one in needs(desk)) == 1
     iris = next(line for line in desk.arc("status").lines if line.startswith("iris"))
-    assert iris.endswith("its daemon does not run: on iris: agent-node run")
+    assert iris.endswith("its daemon does not run: on iris: agent-node start")
     desk.nodes.machines["iris"].dispatches(running=True)
     assert not [one for one in needs(desk) if one[0] == "iris" and "daemon" in one[1]]
 

@@ -237,7 +237,7 @@ def test_a_task_on_a_node_without_a_daemon_says_so_first(busy: Desk) -> None:
     busy.nodes.machines["iris"].dispatches(running=False)
     text, data = busy.both("why", uid(1))
     assert data["own_node"]["rule"] == "dispatcher_runs"
-    said = "iris's daemon does not run; nothing starts there. On iris: agent-node run"
+    said = "iris's daemon does not run; nothing starts there. On iris: agent-node start"
     assert said in "\n".join(text.lines[2:4])
     assert "starts it itself" not in text.out
 

@@ -15,7 +15,7 @@ from agent_node.status import build_report
 from tests.builders import START, uid, xfer
 
 AGENT = AgentSettings(name="iris", run=("true",), slots=2, skills=("web", "db"))
-SETTINGS = NodeSettings(name="iris", agents=(AGENT,))
+SETTINGS = NodeSettings(name="iris", disk_floor=0, agents=(AGENT,))
 FACTS = NodeFacts(
     name="iris", incarnation="01J", generation=5, state="active", reason="", term=0, hub=None,
     fleet=None, xfer_floor="", waits_for_hub=False, counts={}, movable=0, oldest_ready_at=None,
@@ -71,6 +71,17 @@ def test_a_node_whose_dispatcher_is_stopped_is_never_idle() -> None:
     """Guard: `dispatching and` in the rule. Without it a dead node attracts work; seen."""
     said = report(dispatching=False)
     assert (said["dispatcher"], said["idle"], said["idle_since"]) == ("stopped", False, None)
+
+
+def test_a_daemon_that_cannot_start_anything_says_so() -> None:
+    """A machine below its floor, or without its agent's program, looks idle and healthy."""
+    gone = replace(AGENT, run=("no-such-program",))
+    said = build_report(FACTS, (), settings=replace(SETTINGS, disk_floor=2**30, agents=(gone,)),
+                        now=START, disk_free=7, dispatching=True, version="1")  # fmt: skip
+    assert said["needs_you"] == [
+        "7 B of disk are free, less than disk_floor (1.0 GiB): nothing starts or is taken in",
+        "agent iris: there is no program no-such-program here",
+    ]
 
 
 @pytest.mark.parametrize(("age_s", "idle"), [(0.0, False), (599.999, False), (600.0, True)])

@@ -1,0 +1,87 @@
+"""The one table of all crash points: each named place, who passes there, and what drives it there.
+
+`test_every_failpoint_stands_in_the_table` holds it against the code, both ways.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ACTIONS = ("kill", "EIO", "ENOSPC", "stop")
+STEPS = ("escrow", "hold", "commit", "activate", "settled", "abort", "drop")
+SIDES = ("before", "after")
+FILES = ("lease", "fences", "hostkeys", "inbox", "key", "public_key", "init")
+
+
+class NodePoint(NamedTuple):
+    """A place that a node passes by itself while it works, takes and gives tasks."""
+
+    name: str
+    nth: int = 1  # the pass at which it happens: the first ones are those of the start
+
+
+class HubPoint(NamedTuple):
+    """A place that the hub passes in this scenario of `hub_cells`."""
+
+    name: str
+    scenario: str
+    nth: int = 1
+
+
+NODE = (
+    NodePoint("dispatch.after_claim"), NodePoint("dispatch.before_spawn", 2),
+    NodePoint("dispatch.after_spawn"), NodePoint("dispatch.before_result", 2),
+    NodePoint("report.before_rename", 2), NodePoint("report.before_folder_sync", 2),
+    NodePoint("store.before_commit", 5), NodePoint("generation.before_file", 3),
+    NodePoint("commit.before_move"), NodePoint("add.before"), NodePoint("add.after"),
+    *(NodePoint(f"{step}.{side}") for step in STEPS for side in SIDES),
+    NodePoint("zygote.before_fork", 4), NodePoint("zygote.after_fork", 4),
+    NodePoint("shim.before_start"), NodePoint("shim.after_start"),
+    NodePoint("shim.before_verdict"), NodePoint("shim.after_verdict"),
+)  # fmt: skip
+HUB = (
+    *(HubPoint(f"hub.{step}.{side}", "move") for step in STEPS[:5] for side in SIDES),
+    *(HubPoint(f"hub.{step}.{side}", "settle") for step in STEPS[5:] for side in SIDES),
+    HubPoint("journal.before_commit", "say"), HubPoint("journal.after_commit", "say"),
+    HubPoint("journal.before_commit", "cycle", 2),
+    HubPoint("lease.before_rename", "take_over"), HubPoint("lease.after_rename", "take_over"),
+    HubPoint("fences.before_rename", "fence"), HubPoint("fences.after_rename", "fence"),
+    HubPoint("fleet_yaml.before_rename", "edit"), HubPoint("fleet_yaml.after_rename", "edit"),
+    HubPoint("hostkeys.before_rename", "pin"), HubPoint("hostkeys.after_rename", "pin"),
+    HubPoint("init.before_rename", "init", 3), HubPoint("init.after_rename", "init", 3),
+    HubPoint("key.before_rename", "init"), HubPoint("key.after_rename", "init"),
+    HubPoint("public_key.before_rename", "init"), HubPoint("public_key.after_rename", "init"),
+    HubPoint("inbox.before_rename", "first_add"), HubPoint("inbox.after_rename", "first_add", 2),
+    HubPoint("store.before_commit", "add", 2), HubPoint("generation.before_file", "add"),
+    HubPoint("add.before", "add"), HubPoint("add.after", "add"),
+)  # fmt: skip
+# Places with a campaign of their own: at each step of an upgrade, and at the first start of a home.
+UPGRADE = "tests/chaos/test_upgrade_crashes.py"
+ELSEWHERE = {
+    "migrate.before_commit": "a new home: test_a_new_home_survives_every_fault_of_its_first_start",
+    **dict.fromkeys((
+        "upgrade.before_program", "program.before_sync", "program.before_rename",
+        "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",
+        "program.before_link", "program.after_link", "upgrade.after_signal",
+        "upgrade.before_outcome", "upgrade.after_back",
+    ), UPGRADE),
+}  # fmt: skip
+# What stands for several names in the code.
+MANY = {
+    "{request.do}": ("add", *STEPS),
+    "hub.{do}": tuple(f"hub.{step}" for step in STEPS),
+    "{point}": (*FILES, "fleet_yaml"),
+}
+
+
+def in_the_table() -> set[str]:
+    """Every name that some case tries."""
+    return {point.name for point in NODE} | {point.name for point in HUB} | set(ELSEWHERE)
+
+
+def spelled_out(written: str) -> set[str]:
+    """The names that one `failpoint(…)` in the code may mean."""
+    for word, names in MANY.items():
+        if word in written:
+            return {written.replace(word, name) for name in names}
+    return {written}

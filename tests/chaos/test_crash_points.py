@@ -1,0 +1,126 @@
+"""Every named place meets death, a failing disk, a full one and a standstill; then the books."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from tests.chaos.conftest import MakeFleet
+from tests.chaos.crash_table import (
+    ACTIONS,
+    ELSEWHERE,
+    HUB,
+    NODE,
+    UPGRADE,
+    HubPoint,
+    in_the_table,
+    spelled_out,
+)
+from tests.chaos.fleet import _is_stopped
+from tests.chaos.hub_cells import HubCells
+from tests.chaos.node_cells import NodeCells, Pair
+from tests.chaos.test_upgrade_crashes import KILLED_AT
+from tests.node.daemon.conftest import MakeNode
+from tests.node.daemon.living import until
+from tools.sources import sources
+
+
+def test_every_failpoint_stands_in_the_table() -> None:
+    """Fails when a place in the code is tried by no case, and when a case names no place."""
+    written = {match for source in sources("agent_node", "arc", "sensors")
+               for match in re.findall(r'failpoint\(f?"([^"]+)"\)', source.text)}  # fmt: skip
+    named = {name for one in written for name in spelled_out(one)}
+    assert (named - in_the_table(), in_the_table() - named) == (set(), set())
+    assert {name for name, where in ELSEWHERE.items() if where == UPGRADE} == set(KILLED_AT)
+
+
+def pairs(turn: int) -> list[Pair]:
+    """Each place once, half of them at the busy node and half at the idle one; odd turns: the
+    other way round, so that two turns are every cell.
+    """
+    here, there = (NODE[0::2], NODE[1::2]) if turn % 2 == 0 else (NODE[1::2], NODE[0::2])
+    length = max(len(here), len(there))
+    return [(here[n] if n < len(here) else None, there[n] if n < len(there) else None)
+            for n in range(length)]  # fmt: skip
+
+
+def test_each_place_of_a_node_meets_each_action(make_fleet: MakeFleet) -> None:
+    """Fails when an attempt without a verdict counts as dead unproved."""
+    with ThreadPoolExecutor(len(ACTIONS)) as at_once:
+        done = list(at_once.map(partial(campaign, make_fleet), ACTIONS, range(len(ACTIONS))))
+    assert sum(len(cells.reached) for cells in done) == len(ACTIONS) * len(NODE)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_each_cell_of_a_node_by_itself(make_fleet: MakeFleet, action: str, turn: int) -> None:
+    """Every place at the busy and at the idle node; the books are read after each of them."""
+    for pair in pairs(turn):
+        cells = NodeCells(make_fleet(f"cell {action} {turn} {pair}"), action)
+        cells.step(pair)
+        cells.end()
+        assert len(cells.reached) == sum(point is not None for point in pair)
+
+
+def campaign(make_fleet: MakeFleet, action: str, turn: int) -> NodeCells:
+    """One action at each place, one after the other in the same fleet."""
+    cells = NodeCells(make_fleet(f"cells {action}"), action)
+    for pair in pairs(turn):
+        cells.step(pair)
+    cells.end()
+    return cells
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_new_home_survives_every_fault_of_its_first_start(
+    make_node: MakeNode, action: str
+) -> None:
+    node = make_node()
+    daemon = node.start(failpoint=f"migrate.before_commit:{action}", ready=False)
+    if action == "stop":
+        until(lambda: _is_stopped(daemon.pid), "a daemon that stands still")
+        daemon.signal(signal.SIGCONT)
+        daemon.hear("node_started")
+    else:
+        code = daemon.ended()
+        assert code == -signal.SIGKILL if action == "kill" else code > 0, (code, daemon.said)
+        assert "Traceback" not in daemon.said
+        assert (action == "kill") == (daemon.said == ""), daemon.said
+        node.start()
+    node.until(node.add("true"), "COMPLETED")
+
+
+def test_each_place_of_the_hub_meets_each_action(make_fleet: MakeFleet) -> None:
+    """Fails when a commit is told without having heard `held`, and when a key is written in place:
+    a hub that died over it would never start again.
+    """
+    with ThreadPoolExecutor(len(ACTIONS)) as at_once:
+        done = list(at_once.map(partial(hub_campaign, make_fleet, HUB), ACTIONS))
+    assert sum(done) == len(ACTIONS) * len(HUB)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("action", ACTIONS)
+def test_each_cell_of_the_hub_by_itself(make_fleet: MakeFleet, action: str) -> None:
+    """The books are read after each of them."""
+    for point in HUB:
+        assert hub_campaign(make_fleet, (point,), action) == 1
+
+
+def hub_campaign(make_fleet: MakeFleet, points: Sequence[HubPoint], action: str) -> int:
+    """How many places were reached; all else raises."""
+    cells = HubCells(make_fleet(f"hub {action}"), action)
+    try:
+        for point in points:
+            cells.cell(point)
+        findings = cells.end()
+    finally:
+        cells.close()
+    assert findings.clean, findings
+    return len(cells.reached)
