@@ -125,7 +125,7 @@ def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None
         return Leftovers(found, "they hold tree.lock, the token or the cgroup", _cgroup_of(record))
     if is_locked(folder.tree_lock):
         return Unprovable("tree.lock is held by a process that cannot be seen")
-    if hidden and os.path.lexists(folder.tree_lock):
+    if hidden and (record is not None or os.path.lexists(folder.tree_lock)):
         pids = ", ".join(map(str, sorted(hidden)))
         return Unprovable(f"processes whose environment cannot be read: {pids}")
     if record is not None and record.cgroup and cgroups.is_populated(record.cgroup):
@@ -148,25 +148,27 @@ def _search_twice(
         found = _name((roots | set(descendants(roots, table))) - {os.getpid()}, table)
         if found:
             return found, frozenset()
-        unreadable = _of_runners(locked.unreadable | tokened.unreadable, folder, table)
+        unreadable = _of_runners(locked.unreadable | tokened.unreadable, folder, record, table)
         hidden = _not_older(unreadable, record, table)
     return (), hidden
 
 
 def _of_runners(
-    pids: frozenset[int], folder: AttemptFolder, table: dict[int, Seen]
+    pids: frozenset[int], folder: AttemptFolder, record: ShimRecord | None, table: dict[int, Seen]
 ) -> frozenset[int]:
     """Those that may belong to it by their user: ours, or whom the shim's own entry belongs to.
 
     Not those that another user's program started, as sshd starts each session of ours: an orphan
-    of the attempt goes to init or to who started this node, and to nobody else.
+    of the attempt goes to init or to who started its node, and that was there before the shim.
     """
+    born = record.identity.start_ticks if record else 0
     runners = {os.getuid(), owner_of(folder.shim_json)}
     adopters = {0, 1, *_ancestors(os.getpid(), table)}
     theirs = {pid for pid in pids if real_uid(pid) in runners}
     return frozenset(
         pid for pid in theirs
         if (parent := table[pid].ppid if pid in table else 0) in adopters
+        or parent not in table or table[parent].start_ticks <= born
         or real_uid(parent) in {*runners, None}
     )  # fmt: skip
 

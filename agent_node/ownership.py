@@ -11,7 +11,7 @@ from .desk import Desk
 from .errors import Refused
 from .home import holder_of
 from .other_user import find_other_user
-from .queries import OpenAttempts, ShowTask
+from .queries import OpenAttempt, OpenAttempts, ShowTask
 from .requests import REASON_MAX, Request
 from .strict import JsonObject
 from .wire import because_out, brief
@@ -77,23 +77,28 @@ def evidence_of(desk: Desk, uids: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def living(desk: Desk, uids: Iterable[str]) -> frozenset[str]:
     """Those of which an attempt is not proven dead: running, left over, or not to be known."""
-    tokens = {(open_.uid, open_.n): open_.token for open_ in desk.store.read(OpenAttempts())}
+    last = {(one.uid, one.n): one for one in desk.store.read(OpenAttempts(parked=True))}
     found = evidence_of(desk, uids)
     return frozenset(
         uid
         for uid, numbers in found.items()
-        if any(_may_live(desk, uid, n, tokens) for n in numbers)
+        if any(_may_live(desk, uid, n, last.get((uid, n))) for n in numbers)
     )
 
 
-def _may_live(desk: Desk, uid: str, n: int, tokens: dict[tuple[str, int], str]) -> bool:
+def _may_live(desk: Desk, uid: str, n: int, known: OpenAttempt | None) -> bool:
     """A token that the database does not know stands in the shim's own record, if it started."""
     from .evidence import Dead, judge_attempt, read_shim_record
+    from .processes import Identity
 
     folder = attempt_folder(str(desk.home.tasks), uid, n)
     record = read_shim_record(folder)
-    token = tokens.get((uid, n)) or (record.token if record else "never started")
-    if isinstance(judge_attempt(folder, token), Dead):
+    token = known.token if known else record.token if record else "never started"
+    shim = None
+    if known is not None and known.pid is not None and known.start_ticks is not None:
+        shim = Identity(known.pid, known.start_ticks, known.boot_id)
+    boot = known.boot_id if known else None
+    if isinstance(judge_attempt(folder, token, claimed_boot=boot, shim=shim), Dead):
         return False
     return not _is_dead_to_its_user(desk, folder, token)
 

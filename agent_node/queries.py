@@ -218,5 +218,8 @@ class NextDue(Query[Due]):
     """When to wake next."""
 
 
+@dataclass(frozen=True)
 class OpenAttempts(Query[tuple[OpenAttempt, ...]]):
     """What a new daemon has to adopt, or prove dead."""
+
+    parked: bool = False  # those that were not proven dead, too

@@ -49,11 +49,18 @@ def start_daemon(
     home: Home, command: Sequence[str], environ: Mapping[str, str], *,
     patience_s: float = PATIENCE_S,
 ) -> Started:  # fmt: skip
-    """Leave a daemon running that answers; one that runs already is left alone."""
-    pid = daemon_pid(home)
-    if pid is not None:
-        return Started(pid, "already")
+    """Leave a daemon running that answers; one that runs already is left alone.
+
+    One that is about to leave is waited for, and followed by another.
+    """
     until = time.monotonic() + patience_s
+    while (pid := daemon_pid(home)) is not None:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise CannotStart(f"{home.root}: pid {pid} is leaving, or hangs: it takes no work")
+        if program_that_answers(home, timeout_s=min(left, ANSWER_S)) is not None:
+            return Started(pid, "already")
+        select.select([], [], [], LOOK_EVERY_S)
     if has_unit(home, environ):
         systemctl("restart", environ)
         return Started(_answering(home, until, None, _of_systemd), "systemd")
@@ -121,18 +128,23 @@ def has_unit(home: Home, environ: Mapping[str, str]) -> bool:
     return ours and _systemctl(["is-enabled", UNIT], environ) == 0
 
 
-def systemctl(verb: Literal["start", "stop", "restart"], environ: Mapping[str, str]) -> None:
-    """Let systemd do this to our unit; `CannotStart` when it says no."""
-    if _systemctl([verb, UNIT], environ) != 0:
+def systemctl(
+    verb: Literal["start", "stop", "restart"], environ: Mapping[str, str], *,
+    patience_s: float = SYSTEMD_S,
+) -> None:  # fmt: skip
+    """Let systemd do this to our unit; `CannotStart` when it says no, or not yet."""
+    if _systemctl([verb, UNIT], environ, patience_s) != 0:
         raise CannotStart(f"systemctl --user {verb} {UNIT} failed")
 
 
-def _systemctl(words: Sequence[str], environ: Mapping[str, str]) -> int | None:
+def _systemctl(
+    words: Sequence[str], environ: Mapping[str, str], patience_s: float = SYSTEMD_S
+) -> int | None:
     """Its exit code; None: there is no systemd, or it does not answer."""
     try:
         done = subprocess.run(
             ["systemctl", "--user", "--no-pager", *words], env=dict(environ), check=False,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=SYSTEMD_S,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None

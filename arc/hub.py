@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -47,6 +48,10 @@ class Hub:
     # Whoever moves tasks holds it, from looking to the last step: two at a time would take each
     # other's moves under way for doubts, and undo them.
     moving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Whoever tells a node to pause or resume holds the node's: the later word is heard last.
+    saying: defaultdict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.

@@ -75,20 +75,20 @@ class WordBook:
         now = iso(self._clock.now())
         with self._rows.transaction(durable=True):
             for node in nodes:
-                self._forget_owed(node)
+                self._forget_owed(node, *OWED.values())
                 self._rows.write(
                     "INSERT INTO word (kind, node, reason, said_by, at) VALUES (?,?,?,?,?)",
                     [OWED[do], node, reason, by, now],
                 )
 
-    def told(self, nodes: Iterable[str]) -> None:
-        """They heard the last word for the whole fleet, or one of their own since."""
+    def told(self, nodes: Iterable[str], do: str | None = None) -> None:
+        """They heard this word for the whole fleet, a later one stands; None: one of their own."""
         with self._rows.transaction(durable=True):
             for node in nodes:
-                self._forget_owed(node)
+                self._forget_owed(node, *([OWED[do]] if do else OWED.values()))
 
-    def _forget_owed(self, node: str) -> None:
-        for kind in OWED.values():
+    def _forget_owed(self, node: str, *kinds: str) -> None:
+        for kind in kinds:
             self._rows.write("DELETE FROM word WHERE kind = ? AND node = ?", [kind, node])
 
     def owed(self) -> tuple[tuple[str, Word], ...]:

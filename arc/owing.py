@@ -24,20 +24,29 @@ async def tell_owed(hub: Hub) -> int:
     that fails is told at a later call, and the log says why.
     """
     told = 0
-    for do, word in hub.journal.words.owed():
-        link = hub.links.get(word.node)
+    for name in [word.node for _, word in hub.journal.words.owed()]:
+        link = hub.links.get(name)
         if link is None or link.met is None:
             continue
-        try:
-            await say_word(link, do, {"reason": word.reason, "by": word.by})
-        except ArcError as error:
-            fields: JsonObject = {"do": do, "because": str(error)[:WHY_MAX]}
-            hub.journal.runs.log("word_still_owed", node=word.node, fields=fields)
-            continue
-        hub.journal.words.told([word.node])
-        hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do})
-        told += 1
+        async with hub.saying[name]:  # what is owed may have changed while others were told
+            told += await _tell(hub, link)
     return told
+
+
+async def _tell(hub: Hub, link: Link) -> int:
+    owed = {word.node: (do, word) for do, word in hub.journal.words.owed()}
+    if link.name not in owed:
+        return 0
+    do, word = owed[link.name]
+    try:
+        await say_word(link, do, {"reason": word.reason, "by": word.by})
+    except ArcError as error:
+        fields: JsonObject = {"do": do, "because": str(error)[:WHY_MAX]}
+        hub.journal.runs.log("word_still_owed", node=word.node, fields=fields)
+        return 0
+    hub.journal.words.told([word.node], do)
+    hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do})
+    return 1
 
 
 async def say_word(link: Link, do: str, fields: JsonObject) -> str:

@@ -80,10 +80,10 @@ def stop(options: Namespace, around: Around) -> Answer:
         return Answer(data, f"{settings.name}: no daemon runs")
     if options.dry_run:
         return Answer(data, f"dry run, nothing changed: {settings.name}: would stop pid {pid}")
+    patience_s = settings.stop_grace_s + STOP_MORE_S
     if has_unit(home, around.environ):
-        systemctl("stop", around.environ)
-    else:
-        _end(pid, settings.stop_grace_s + STOP_MORE_S)
+        systemctl("stop", around.environ, patience_s=patience_s)
+    _end(pid, patience_s)  # it may have been started otherwise
     return Answer(data, f"{settings.name}: stopped; start it with: agent-node start")
 
 

@@ -40,6 +40,13 @@ SELECT t.uid, t.attempt AS n, t.agent, 'completed' AS outcome, t.completed_at AS
   FROM task t WHERE t.state = 'COMPLETED' AND t.state <> 'READY' AND t.life IS NOT NULL
    AND t.completed_at >= ? ORDER BY t.completed_at DESC LIMIT 1
 """
+# Of tasks that are PARKED, the attempt that was not proven dead.
+UNPROVED = """
+SELECT a.uid, a.n, a.agent, a.token, t.state, a.pid, a.start_ticks, a.boot_id, NULL, 0, NULL
+  FROM task t JOIN attempt a ON a.uid = t.uid AND a.n = t.attempt
+ WHERE t.state <> 'READY' AND t.state = 'PARKED' AND a.outcome = 'unproved'
+   AND (a.node, a.machine) = (SELECT name, machine FROM node) AND a.token IS NOT NULL
+"""
 _FILE = f"""
 INSERT INTO attempt ({_COLUMNS}) SELECT {_OWN} FROM task t JOIN life l ON l.id = t.life
  WHERE t.uid = ?

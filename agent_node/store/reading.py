@@ -28,7 +28,7 @@ from ..queries import (
 )
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
-from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED
+from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED, UNPROVED
 from .keeping import kept_task
 from .oldest import oldest_ready_at
 from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
@@ -295,4 +295,5 @@ SELECT t.uid, t.attempt, t.agent, t.token, t.state, t.pid, t.start_ticks, l.boot
 
 def open_attempts(tx: Transaction, query: OpenAttempts) -> tuple[OpenAttempt, ...]:
     """The attempts that the database believes to be under way on this node."""
-    return tuple(OpenAttempt(*row) for row in tx.db.execute(_OPEN))
+    rows = [*tx.db.execute(_OPEN), *(tx.db.execute(UNPROVED) if query.parked else ())]
+    return tuple(OpenAttempt(*row) for row in rows)

@@ -53,11 +53,9 @@ async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -
     if not dry_run:
         words.owe((node.name for node in hub.settings.nodes), do, reason=reason, by=by)
     fields: JsonObject = {"reason": reason, "by": by, "dry_run": dry_run}
-    found = await asyncio.gather(*(_tell(hub.links[name], do, fields) for name in names))
+    found = await asyncio.gather(*(_tell(hub, hub.links[name], do, fields) for name in names))
     said = dict(zip(names, found, strict=True))
     heard = {name: state for name, state in said.items() if isinstance(state, str)}
-    if not dry_run:
-        words.told(heard)
     nodes: list[JsonValue] = [{"node": name, "state": state} for name, state in heard.items()]
     failed = tuple(partial(name, error) for name, error in said.items()
                    if isinstance(error, ArcError))  # fmt: skip
@@ -66,9 +64,13 @@ async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -
     return Told(told, 3 if failed else 0, failed)
 
 
-async def _tell(link: Link, do: str, fields: JsonObject) -> str | ArcError:
+async def _tell(hub: Hub, link: Link, do: str, fields: JsonObject) -> str | ArcError:
     """The node's state after the word, or why it could not be told."""
     try:
-        return await say_word(link, do, fields)
+        async with hub.saying[link.name]:  # of two words a node hears the later one last
+            state = await say_word(link, do, fields)
+            if not fields["dry_run"]:
+                hub.journal.words.told([link.name], do)
+            return state
     except ArcError as error:
         return error

@@ -105,10 +105,11 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
         fields["then"] = asked.word("then", "wait", "requeue") if asked.has("then") else "wait"
         if deadline is not None:
             fields["deadline_s"] = deadline
-    said = Fields(await link.ask(do, fields))
-    if not asked.flag("dry_run"):
-        if not asked.has("agent"):
+    async with hub.saying[name]:
+        said = Fields(await link.ask(do, fields))
+        if not asked.flag("dry_run") and not asked.has("agent"):
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
+    if not asked.flag("dry_run"):
         hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields=_said(asked))
     return Told({
         "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),

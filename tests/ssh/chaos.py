@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -28,7 +29,7 @@ from tests.ssh.chaos_faults import FAULTS, Fault, create_then_close, struck, tra
 from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.ground import CommandFailed, run
 from tests.ssh.lab import Lab
-from tools.laboratory import missing_for_nodes
+from tools.laboratory import APART, may_run_apart, missing_for_nodes
 
 QUIET_S = 300.0  # for everything to end once no fault is there any more
 BACK_S = 60.0  # for one node to be seen again
@@ -268,6 +269,9 @@ def main(argv: list[str] | None = None) -> int:
     words.add_argument("--json", action="store_true")
     words.add_argument("--keep", type=Path, help="a folder for the logs and queues")
     asked = words.parse_args(argv)
+    if os.geteuid() != 0 and may_run_apart():  # root of a namespace of our own is enough
+        again = [sys.executable, "-m", "tests.ssh.chaos", *(argv or sys.argv[1:])]
+        os.execvp(APART[0], [*APART, *again])
     missing = missing_for_nodes()
     if missing:
         print(f"chaos: this machine has no container nodes: {'; '.join(missing)}", file=sys.stderr)

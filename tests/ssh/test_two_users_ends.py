@@ -12,7 +12,7 @@ from tests.ssh.lab import Lab
 from tests.ssh.two_users import LOOK_S, PATIENCE_S, TwoUsers
 
 OWNERS = ("agent", "root")
-ROUNDS = 3
+ROUNDS = 2
 FREE = "free of lock, token and session"
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from agent_node.strict import JsonObject
+from agent_node import commands as c
+from agent_node.clock import iso
+from arc.operations.fleet import fleet_resume
 from arc.owing import tell_owed
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -143,6 +148,44 @@ def test_a_fenced_machines_tasks_run_again_where_they_came_from(desk: Desk) -> N
     assert desk.nodes.states(1) == {"iris": "READY"}
 
 
+@pytest.mark.parametrize("givers_know", [True, False])
+def test_a_fence_lists_what_had_ended_there_and_says_what_may_run_again(
+    desk: Desk, givers_know: bool
+) -> None:
+    desk.waits("iris", 1, 2)
+    desk.arc("tasks", "move", uid(1), uid(2), "--to", "loom")
+    store = desk.nodes.machines["loom"].store
+    claimed = store.apply(c.Claim("loom"))
+    assert isinstance(claimed, c.Claimed)
+    store.apply(c.Finish(claimed.task.uid, claimed.n, c.Result("completed")))
+    if not givers_know:  # such as one that could not be told
+        desk.hub.journal._rows.write("DELETE FROM move")
+    assert desk.arc("sensors", "run", "fleet-health").code == 0
+    at = desk.hub.journal.nodes.heard_at("loom")
+    assert at is not None
+    desk.nodes.switch_off("loom")
+    words = ("nodes", "fence", "loom", "--yes-it-is-off")
+    for run, would, runs in (((*words, "--dry-run"), "would be", "would run"),
+                             (words, "is", "runs")):  # fmt: skip
+        text = desk.arc(*run)
+        assert text.code == 0
+        many = "1 task" if givers_know else "2 tasks"
+        assert text.lines[0] == f"loom {would} fenced; {many} had been moved there"
+        last = text.lines[-1]
+        one, other = text.lines[1:-1]
+        if givers_know:
+            assert one.startswith("  reowned ")
+            assert other == "1 task more had ended there, as the givers know: that stays so"
+        else:
+            assert one.startswith("  ended ")
+            assert " loom COMPLETED there at " in one
+            assert other.startswith("  reowned ")
+        assert last == (f"what ended there after {iso(at)}, the hub has not heard of: "
+                        f"of the reowned it {runs} again")  # fmt: skip
+    assert desk.nodes.states(1) == {}
+    assert desk.nodes.states(2) == {"iris": "READY"}
+
+
 def test_a_node_that_answers_is_not_fenced(desk: Desk) -> None:
     desk.arc("status")
     text = desk.arc("nodes", "fence", "loom", "--yes-it-is-off")
@@ -193,6 +236,36 @@ def test_a_node_that_was_away_is_paused_when_it_is_back_and_resumed_likewise(des
     assert desk.arc("resume").code == 3
     back(desk, "loom")
     assert (asyncio.run(tell_owed(desk.hub)), state(desk, "loom")) == (1, "idle")
+
+
+def test_a_word_that_was_taken_back_while_others_were_told_is_told_to_nobody(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a second look loom is paused by a word that no longer stands, and nobody owes it
+    another: it sleeps for ever.
+    """
+    for name in ("iris", "loom"):
+        desk.nodes.switch_off(name)
+    assert desk.arc("pause", "--reason", "audit").code == 3
+    desk.nodes.switch_on("iris")
+    back(desk, "loom")
+    resume = []
+    ask = desk.nodes.link("iris").ask
+
+    async def slow(do: str, *args: Any, **more: Any) -> JsonObject:
+        if do == "pause":  # a person resumes the fleet while iris takes its time
+            resume.append(asyncio.create_task(fleet_resume(desk.hub, {})))
+            await asyncio.sleep(0)
+        return await ask(do, *args, **more)
+
+    async def story() -> None:
+        await tell_owed(desk.hub)
+        await asyncio.gather(*resume)
+
+    monkeypatch.setattr(desk.nodes.link("iris"), "ask", slow)
+    asyncio.run(story())
+    assert (state(desk, "iris"), state(desk, "loom")) == ("idle", "idle")
+    assert not desk.hub.journal.words.owed()
 
 
 def test_a_word_of_its_own_is_newer_than_one_to_the_fleet_that_a_node_missed(desk: Desk) -> None:

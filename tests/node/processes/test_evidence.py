@@ -14,7 +14,7 @@ from agent_node import evidence, processes
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
 from agent_node.job import SHIM_JSON
-from agent_node.processes import Search, Seen, identify, read_boot_id
+from agent_node.processes import Identity, Search, Seen, identify, read_boot_id
 from agent_node.ulid import fresh_ulid
 from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
 
@@ -81,6 +81,17 @@ def test_a_process_of_ours_that_cannot_be_read_proves_nothing(
     assert str(os.getpid()) in verdict.why
 
 
+def test_a_program_that_tidied_its_folder_is_not_dead_while_somebody_hides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is where it starts; with its files gone it ran beside its next attempt."""
+    hidden = Search(frozenset(), frozenset({os.getpid()}))
+    monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
+    shim = Identity(2**22, 1, read_boot_id())
+
+    assert isinstance(judge_attempt(a_folder(tmp_path), NOBODY, shim=shim), Unprovable)
+
+
 def test_who_was_born_before_the_shim_cannot_be_of_its_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +110,7 @@ def test_who_was_born_before_the_shim_cannot_be_of_its_tree(
     ("parent", "of", "proven"),
     [
         (77, 0, True),  # sshd of root, say: it started the session itself
+        (66, 0, False),  # older than the shim: who adopts orphans where the node was started
         (77, os.getuid() or 1, False),
         (77, None, False),  # it is gone meanwhile: nothing is known
         (1, 0, False),  # init adopts orphans
@@ -108,14 +120,19 @@ def test_who_was_born_before_the_shim_cannot_be_of_its_tree(
 def test_what_another_users_program_started_is_no_orphan_of_the_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parent: int, of: int | None, *, proven: bool
 ) -> None:
-    """Without it each session by sshd hides from us, and an attempt that was cut off is PARKED."""
+    """Without it each session by sshd hides from us, and an attempt that was cut off is PARKED.
+
+    Run once without the look at the parent's age: a living orphan of a systemd of somebody else's
+    was called dead, by a judge who came in by another way than the node.
+    """
     folder = a_folder(tmp_path)
     folder.add("tree.lock", b"")
+    sign_in(folder, boot_id=read_boot_id(), pid=4000, ticks=100)
     mine = os.getuid() or 1
     monkeypatch.setattr(os, "getuid", lambda: mine)
     monkeypatch.setattr(evidence, "owner_of", lambda path: mine)
-    seen = {4242: Seen(parent, 2**40, zombie=False), 77: Seen(1, 1, zombie=False),
-            os.getpid(): Seen(1, 1, zombie=False)}  # fmt: skip
+    seen = {4242: Seen(parent, 2**40, zombie=False), 77: Seen(1, 200, zombie=False),
+            66: Seen(1, 50, zombie=False), os.getpid(): Seen(1, 1, zombie=False)}  # fmt: skip
     monkeypatch.setattr(evidence, "process_table", lambda: seen)
     monkeypatch.setattr(evidence, "real_uid", lambda pid: mine if pid == 4242 else of)
     hidden = Search(frozenset(), frozenset({4242}))
