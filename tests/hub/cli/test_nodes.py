@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_node.strict import JsonObject
 from agent_node import commands as c
 from agent_node.clock import iso
+from agent_node.strict import JsonObject
 from arc.operations.fleet import fleet_resume
 from arc.owing import tell_owed
 from tests.builders import uid
