@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from agent_node.queries import Given, Shown
 from agent_node.strict import JsonObject
@@ -13,12 +15,19 @@ from agent_node.strict import JsonObject
 from .asking import read_given, read_shown
 from .decisions.view import FleetView, NodeSeen
 from .errors import ArcError
+from .journal_ends import TaskEnd
 from .links import Link
 from .settling import end_of
 from .telling import Word, tell
+from .transfer import BATCH_MAX, Outcome
+
+if TYPE_CHECKING:
+    from .hub import Hub
 
 ENDS_MAX = 200  # tasks of one node whose end is looked for in one call
 ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+HINTS_MAX = 50  # refusals of one cycle that are looked into
+WHY_MAX = 500  # characters of an error that the log keeps
 
 
 @dataclass(frozen=True)
@@ -92,3 +101,57 @@ def _heard_of_its_end(shown: Shown) -> str | None:
     told = [event.get("state") for event in shown.events
             if event.get("event") == "task_ended_elsewhere"]  # fmt: skip
     return str(told[-1]) if told else None
+
+
+async def tell_heard(
+    hub: Hub, view: FleetView, links: Mapping[str, Link], ends: Sequence[TaskEnd]
+) -> int:
+    """Tell givers at once that tasks completed which the journal saw leave them; how many words.
+
+    Only ends that no word takes back: a cancelled task may be retried where it is, and a giver
+    cannot be told otherwise later. A giver that cannot be told is named in the log; `Endings` tells
+    it in its next round. One request for each pair of nodes and hundred tasks.
+    """
+    seen = {node.name: node for node in view.seen if node.name in links}
+    state_of = {one.uid: one.state for one in ends}
+    words: dict[tuple[str, str], list[Word]] = defaultdict(list)
+    for move in hub.journal.runs.moved(list(state_of)):
+        if move.busy in seen:
+            life = move.idle_incarnation or None
+            words[move.busy, move.idle].append(Word(move.xfer, move.uid, life, state_of[move.uid]))
+    told = 0
+    for (giver, peer), some in sorted(words.items()):
+        try:
+            await tell_all(links, seen[giver], peer, some)
+            told += len(some)
+        except ArcError as error:
+            hub.journal.runs.log("ends_untold", node=giver, fields={
+                "because": str(error)[:WHY_MAX]})  # fmt: skip
+    return told
+
+
+async def tell_all(
+    links: Mapping[str, Link], giver: NodeSeen, peer: str, words: Sequence[Word]
+) -> None:
+    """Each of these moves is settled, and its task has ended; repeating it is safe."""
+    for start in range(0, len(words), BATCH_MAX):
+        await tell(end_of(links, giver), peer, "settled", words[start : start + BATCH_MAX])
+
+
+async def hinted(
+    hub: Hub, links: Mapping[str, Link], outcomes: Iterable[Outcome]
+) -> tuple[TaskEnd, ...]:
+    """What has ended on a node that therefore refused it, by that node's own word.
+
+    A node that cannot be asked now refuses the next time, too, and is asked then.
+    """
+    refused = (one.steal for one in outcomes
+               if one.outcome == "kept" and one.rule == "already_here")  # fmt: skip
+    asked = [(one.idle, one.task.uid) for one in islice(refused, HINTS_MAX)]
+    failed: list[ArcError] = []
+    said = await asyncio.gather(*(_how_it_ended(links[node], uid, failed) for node, uid in asked))
+    for error in failed:
+        hub.journal.runs.log("ends_unknown", fields={"because": str(error)[:WHY_MAX]})
+    now = hub.clock.now()
+    return tuple(TaskEnd(node, uid, state, now)
+                 for (node, uid), state in zip(asked, said, strict=True) if state)  # fmt: skip

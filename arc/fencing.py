@@ -7,19 +7,25 @@ that the givers keep; what was born there and never moved has no copy anywhere a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_node.clock import iso
 from agent_node.moves import Fenced
 from agent_node.queries import Given
 from agent_node.strict import JsonObject
 
 from .asking import read_given
 from .decisions.view import FleetView, NodeSeen
+from .endings import tell_all
 from .errors import ArcError
+from .journal_ends import FINAL, TaskEnd
 from .links import Link
 from .reowning import Reowning, reown
-from .telling import End
+from .telling import End, Word
+
+Ends = Callable[[Iterable[str]], Mapping[str, TaskEnd]]
 
 PAGES_MAX = 1000  # of a thousand tasks each: the most that one node is asked for
 
@@ -41,36 +47,41 @@ class FenceReport:
 async def fence(
     links: Mapping[str, Link],
     view: FleetView,
-    node: str,
-    incarnation: str,
+    dead: Fenced,
     *,
     remember: Callable[[Fenced], None],
     everybody: Collection[str] = (),
     earlier: Sequence[Fenced] = (),
+    known_ends: Ends = lambda uids: {},
     dry_run: bool = False,
 ) -> FenceReport:
-    """Own again what had been moved to this node under this incarnation; repeating it is safe.
+    """Own again what had been moved to this life of a node; repeating it is safe.
+
+    Not what `known_ends` says to have ended on a machine that is off: its givers are told so.
 
     Nothing is done unless every other node answers: of `links`, and of `everybody`, which names
     all nodes of the fleet, the suspended too. `earlier` are fences that still stand. `remember` is
     called before the first node is barred: it has to make the fence durable.
     """
-    dead = Fenced(node, incarnation)
     others, refused = who_answers(links, view, everybody=everybody, fenced=(*earlier, dead))
-    known = view.node(node)
-    if isinstance(known, NodeSeen) and known.report.incarnation == incarnation:
-        refused = f"{node} answers, so it is not off; pause or suspend it instead"
+    known = view.node(dead.node)
+    if isinstance(known, NodeSeen) and known.report.incarnation == dead.incarnation:
+        refused = f"{dead.node} answers, so it is not off; pause or suspend it instead"
     if refused:
         return FenceReport(dead, refused=refused, dry_run=dry_run)
     try:
-        uids = await _what_went_there(others, view, dead)
+        went = await _what_went_there(others, view, dead)
     except ArcError as error:
         return FenceReport(dead, refused=str(error), dry_run=dry_run)
     if not dry_run:
         remember(dead)
     fenced = standing(view, (*earlier, dead))
-    tasks = await reown(others, view, uids, fenced=fenced, dry_run=dry_run)
-    return FenceReport(dead, tasks, dry_run=dry_run)
+    over = known_ends(went)
+    tasks = await reown(others, view, sorted(went.keys() - over.keys()), fenced=fenced,
+                        dry_run=dry_run)  # fmt: skip
+    ended = await _tell_ends(links, view, went, over, dry_run=dry_run)
+    done = sorted((*tasks, *ended), key=lambda one: one.uid)
+    return FenceReport(dead, tuple(done), dry_run=dry_run)
 
 
 async def settle_uid(
@@ -134,23 +145,51 @@ def standing(view: FleetView, fenced: Sequence[Fenced]) -> tuple[Fenced, ...]:
 
 async def _what_went_there(
     others: Mapping[str, End], view: FleetView, dead: Fenced
-) -> list[str]:
-    """The tasks that others gave to the node, and those that they hold from it, by uid."""
+) -> dict[str, dict[str, Given]]:
+    """The tasks that others gave to the node, with each giver's kept copy; and, without any, those
+    that others hold from it.
+    """
     pages = await asyncio.gather(*(_given_to(end, dead.node) for end in others.values()))
-    given = {
-        one.uid
-        for page in pages
-        for one in page
-        if one.peer_incarnation in (dead.incarnation, None) and not one.here and one.ended is None
-    }
-    held = {
-        doubt.uid
-        for node in view.seen
-        for doubt in node.report.doubts
-        if doubt.side == "taker"
-        and Fenced(doubt.peer, doubt.peer_incarnation or dead.incarnation) == dead
-    }
-    return sorted(given | held)
+    went: dict[str, dict[str, Given]] = defaultdict(dict)
+    for name, page in zip(others, pages, strict=True):
+        for one in page:
+            lived = one.peer_incarnation in (dead.incarnation, None)
+            if lived and not one.here and one.ended is None:
+                went[one.uid][name] = one
+    for node in view.seen:
+        for doubt in node.report.doubts:
+            life = doubt.peer_incarnation or dead.incarnation
+            if doubt.side == "taker" and Fenced(doubt.peer, life) == dead:
+                went[doubt.uid]  # a copy is held, and no giver of it has to be told
+    return went
+
+
+async def _tell_ends(
+    links: Mapping[str, Link],
+    view: FleetView,
+    went: Mapping[str, Mapping[str, Given]],
+    over: Mapping[str, TaskEnd],
+    *,
+    dry_run: bool,
+) -> tuple[Reowning, ...]:
+    """What has ended there stays ended, also once the hub has forgotten that it heard so."""
+    words: dict[tuple[str, str], list[Word]] = defaultdict(list)
+    for uid, end in over.items():
+        for giver, one in went[uid].items():
+            if end.state == FINAL and one.settled:
+                word = Word(one.xfer, uid, one.peer_incarnation, end.state)
+                words[giver, one.peer].append(word)
+    untold: dict[str, str] = {}
+    seen = {node.name: node for node in view.seen}
+    for (giver, peer), some in () if dry_run else sorted(words.items()):
+        try:
+            await tell_all(links, seen[giver], peer, some)
+        except ArcError as error:
+            untold |= {word.uid: f"; its giver could not be told: {error}" for word in some}
+    return tuple(
+        Reowning(uid, "ended", end.node, because=f"{end.state} there at {iso(end.at)}, as the hub "
+                 f"heard{untold.get(uid, '')}") for uid, end in over.items()
+    )  # fmt: skip
 
 
 async def _given_to(end: End, node: str) -> list[Given]:

@@ -68,6 +68,15 @@ class EndBook:
                     found[str(row["uid"])] = _end(row)
         return found
 
+    def of_moved(self, node: str) -> list[str]:
+        """The tasks that were moved to this node and ended there, by uid."""
+        rows = self._rows.read(
+            "SELECT uid FROM task_end AS e WHERE node = ? AND EXISTS (SELECT 1 FROM move AS m"
+            " WHERE m.uid = e.uid AND m.idle = e.node AND m.outcome = 'moved') ORDER BY uid",
+            [node],
+        )
+        return [str(row["uid"]) for row in rows]
+
 
 def _end(row: Row) -> TaskEnd:
     return TaskEnd(str(row["node"]), str(row["uid"]), str(row["state"]),

@@ -13,6 +13,7 @@ from agent_node.strict import JsonObject
 from agent_node.text import counted
 from arc.decisions.alerts import Alert, Edge, edge
 from arc.decisions.health import Judgement, judge_health
+from arc.endings import tell_heard
 from arc.looking import Look, facts_of, look, memory_of
 from arc.sensor import Decided, SensorReport
 from arc.settings import FleetSettings
@@ -30,9 +31,10 @@ EVERY_S = 300.0
 class FleetHealth:
     """Every five minutes, whatever else is disabled or paused; it moves nothing.
 
-    1. Read every node's report, all at once. 2. Hear what ended on each, and what runs how long.
-    3. Judge. 4. Tell what began and what ended since the last run: each trouble once, at most three
-    of a node and day. 5. Count for how long free slots and work that fits them were kept apart.
+    1. Read every node's report, all at once. 2. Hear what ended on each, and what runs how long;
+    givers are told the ends of what they had given away. 3. Judge. 4. Tell what began and what
+    ended since the last run: each trouble once, at most three of a node and day. 5. Count for how
+    long free slots and work that fits them were kept apart.
     """
 
     name = "fleet-health"
@@ -48,7 +50,8 @@ class FleetHealth:
     async def run(self, hub: Hub, now: datetime) -> SensorReport:
         """One look at everything."""
         seen = await look(hub)
-        unheard = await hear_all(hub, seen)
+        heard = await hear_all(hub, seen)
+        ends = await tell_heard(hub, seen.whole, seen.links, heard.ends)
         facts = facts_of(hub, seen.view)
         seen = replace(seen, facts=facts, memory=memory_of(hub, seen.view, facts))
         judged = judge_health(seen.view, facts, hub.settings.health, version=__version__)
@@ -56,7 +59,8 @@ class FleetHealth:
         told = hub.journal.nodes.note(news)
         _log(hub, news)
         stranded = await count_stranded(hub, seen, sensor=self.name, every_s=self.every_s)
-        return _report(self.name, seen, judged, news, told, {**stranded, "unheard": {**unheard}})
+        return _report(self.name, seen, judged, news, told, {
+            **stranded, "unheard": {**heard.unheard}, "ends_told": ends})  # fmt: skip
 
 
 def _log(hub: Hub, news: Edge) -> None:

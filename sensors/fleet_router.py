@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc.endings import hinted
 from arc.looking import INBOX, look_and_settle
 from arc.planning import routes_now
 from arc.sensor import SensorReport
@@ -55,6 +56,7 @@ class FleetRouter:
             seen = await look_and_settle(hub, woken=woken)
             plan = await routes_now(seen)
             outcomes = await carry_out(plan.routes, seen.links)
+            hub.journal.ends.note(await hinted(hub, seen.links, outcomes))
         hub.journal.nodes.refuse(refusals_of(outcomes))
         if counted:
             hub.journal.nodes.count_unclaimed(plan.unclaimed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from agent_node.task import Task
 from arc.asking import read_events, read_listed
 from arc.decisions.view import NodeSeen
 from arc.errors import ArcError
+from arc.journal_ends import FINAL, TaskEnd
 from arc.journal_nodes import Ended
 from arc.looking import Look
 
@@ -23,45 +26,78 @@ PAGES_MAX = 5  # of one node and run; a long history is heard over several runs
 RUNNING_MAX = 100
 ENDS = {"task_completed": True, "task_failed": False}
 RUNNING = ("CLAIMED", "RUNNING", "VALIDATING")
+ELSEWHERE = "task_ended_elsewhere"  # a giver's note, and no end of its own
 
 
-async def hear_all(hub: Hub, seen: Look) -> dict[str, str]:
-    """Hear every node that was seen; of those that could not be heard, why, by name."""
+@dataclass(frozen=True)
+class Heard:
+    """Of nodes that could not be heard why, by name; and the tasks that ended well since."""
+
+    unheard: dict[str, str]
+    ends: tuple[TaskEnd, ...] = ()
+
+
+async def hear_all(hub: Hub, seen: Look) -> Heard:
+    """Hear every node that was seen, and write down what ended there."""
     nodes = [node for node in seen.view.seen if node.name in seen.links]
-    said = await asyncio.gather(*(_hear(hub, seen, node) for node in nodes))
-    return {node.name: why for node, why in zip(nodes, said, strict=True) if why}
+    ends: list[TaskEnd] = []
+    said = await asyncio.gather(*(_hear(hub, seen, node, ends) for node in nodes))
+    unheard = {node.name: why for node, why in zip(nodes, said, strict=True) if why}
+    return Heard(unheard, tuple(ends))
 
 
-async def _hear(hub: Hub, seen: Look, node: NodeSeen) -> str:
+async def _hear(hub: Hub, seen: Look, node: NodeSeen, ends: list[TaskEnd]) -> str:
     try:
-        await _hear_events(hub, seen, node)
+        await _hear_events(hub, seen, node, ends)
         await _hear_running(hub, seen, node)
     except ArcError as error:
         return str(error)
     return ""
 
 
-async def _hear_events(hub: Hub, seen: Look, node: NodeSeen) -> None:
+async def _hear_events(hub: Hub, seen: Look, node: NodeSeen, ends: list[TaskEnd]) -> None:
     """Read on from where the last run ended; a node that came back anew is read from its start."""
     life = node.report.incarnation
     after = hub.journal.nodes.heard_up_to(node.name, life)
     for _ in range(PAGES_MAX):
         asked: JsonObject = {"after_seq": after, "limit": PAGE}
         events = read_events(node.name, await seen.links[node.name].ask("events", asked))
-        if not events:
-            return
-        after = max(int(str(event["seq"])) for event in events)
+        after = max([after, *(int(str(event["seq"])) for event in events)])
+        ends += _note_ends(hub, node, events)  # before it counts as heard
         ended = [_ended(hub, node, event) for event in events if event["event"] in ENDS]
         hub.journal.nodes.hear(node.name, life, after, ended)
         if len(events) < PAGE:  # a page that was cut for its size is read on from in the next run
             return
 
 
-def _ended(hub: Hub, node: NodeSeen, event: JsonObject) -> Ended:
-    """When it ended by the hub's clock: the node's stamp, less what its clock is off."""
+def _note_ends(hub: Hub, node: NodeSeen, events: Sequence[JsonObject]) -> list[TaskEnd]:
+    """The last word on each task counts: one that was cancelled may have been retried since."""
+    last = {str(event.get("uid")): event for event in events
+            if event.get("uid") and event.get("state") and event["event"] != ELSEWHERE}
+    ends = [TaskEnd(node.name, uid, str(event["state"]), _at(hub, node, event))
+            for uid, event in last.items() if _is_end(event)]  # fmt: skip
+    hub.journal.ends.note(ends)
+    hub.journal.ends.take_back(node.name, last.keys() - {one.uid for one in ends})
+    return [one for one in ends if one.state == FINAL]
+
+
+def _is_end(event: JsonObject) -> bool:
+    """An attempt that failed may be tried again; a person's word that a parked task failed is an
+    end.
+    """
+    state = event["state"]
+    return state in (FINAL, "CANCELLED") or (state == "FAILED" and event.get("was") == "PARKED")
+
+
+def _at(hub: Hub, node: NodeSeen, event: JsonObject) -> datetime:
+    """When it was by the hub's clock: the node's stamp, less what its clock is off."""
     now = hub.clock.now()
+    return min(_moment(event, now, node.clock_off_s or 0.0), now)
+
+
+def _ended(hub: Hub, node: NodeSeen, event: JsonObject) -> Ended:
     return Ended(
-        seq=int(str(event["seq"])), at=min(_moment(event, now, node.clock_off_s or 0.0), now),
+        seq=int(str(event["seq"])), at=_at(hub, node, event),
         uid=str(event.get("uid", "")), well=ENDS[str(event["event"])],
     )  # fmt: skip
 

@@ -19,13 +19,15 @@ from arc.operations import Told
 
 from .answering import say
 from .around import Around, here
-from .options import DryRun, Node, Reason, Yes, words
+from .options import DryRun, Node, words
 
 if TYPE_CHECKING:
     from arc.joining.steps import Step, Steps
     from arc.joining.story import Here
 
 KNOWS_S = 20.0
+WIDTH = 80  # columns where it is not known
+INDENT = 19  # of a step's text
 Identity = Annotated[str, typer.Option("--identity", help="Your key file, not agent or usual.")]
 Fingerprint = Annotated[str, typer.Option("--fingerprint", help="SHA256:… of its host key.")]
 
@@ -49,7 +51,9 @@ def add_node(  # noqa: PLR0913, PLR0917 - one option for each thing about a node
     ] = "",
     run_as: Annotated[str, typer.Option("--run-as", help="The account that tasks run as.")] = "",
     run: Annotated[str, typer.Option("--run", help="The program that runs tasks, quoted.")] = "",
-    slots: Annotated[int, typer.Option("--slots", help="Tasks at the same time.")] = 1,
+    slots: Annotated[
+        int | None, typer.Option("--slots", help="Tasks at the same time; else 1.")
+    ] = None,
     skill: Annotated[list[str] | None, typer.Option("--skill", help="What it can do.")] = None,
     home: Annotated[str, typer.Option("--home", help="Its folder; else ~/.agent-node.")] = "",
     identity: Identity = "",
@@ -89,20 +93,26 @@ def trust_node(name: Node, fingerprint: Fingerprint = "", dry_run: DryRun = Fals
 def remove_node(
     name: Node,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Though the machine cannot be reached.")
+        bool, typer.Option("--forget", help="Though it cannot be reached; takes --yes, a --reason.")
     ] = False,
-    reason: Reason = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why, for --yes.")] = "",
     identity: Identity = "",
-    yes: Yes = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Though it has work; takes a --reason.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> int:
     """Take a node out of the fleet and the hub's key off its machine; what runs there runs on."""
-    from arc.joining.removing import Leaving, leave
+    from arc.joining.removing import Leaving, Ways, leave
 
     around, steps = here(), _steps(dry_run=dry_run)
     leaving = Leaving(name, forget=forget, reason=reason, yes=yes, identity=_file(identity))
     with _told_when_cut_off(around, steps):
-        leave(leaving, _this_end(around), steps, lambda: _shown(around, name))
+        leave(leaving, _this_end(around), steps, Ways(
+            shown=lambda: around.ask(around, "nodes.show", {"node": name}, timeout_s=KNOWS_S),
+            would_fence=lambda: around.ask(around, "nodes.fence", {"node": name, "dry_run": True},
+                                           timeout_s=KNOWS_S),
+        ))  # fmt: skip
     _let_the_hub_follow(around, steps, name, wanted=False)
     return _told("nodes.remove", around, steps, {"node": name})
 
@@ -134,11 +144,21 @@ def _steps(*, dry_run: bool) -> Steps:
 
     def tell(step: Step) -> None:
         if not around.as_json:
-            around.say(f"  {step.name:<16} {safe_text(step.text)}  {step.took_s:.2f} s\n")
+            around.say(step_line(step, around.width or WIDTH))
 
     if dry_run:
         around.talk("dry run: nothing is changed, there or here\n")
     return Steps(tell, dry_run=dry_run)
+
+
+def step_line(step: Step, width: int) -> str:
+    """A step as people see it, folded between words; what has no gap stays whole."""
+    import textwrap
+
+    text = f"{safe_text(step.text)}  {step.took_s:.2f} s"
+    lines = textwrap.wrap(text, max(width - INDENT - 1, 20), break_long_words=False,
+                          break_on_hyphens=False) or [""]  # fmt: skip
+    return f"  {step.name:<16} " + f"\n{' ' * INDENT}".join(lines) + "\n"
 
 
 def _this_end(around: Around) -> Here:
@@ -156,10 +176,6 @@ def _asked(around: Around, question: str) -> str | None:
         return None
     around.talk(safe_text(question, keep="\n"))
     return around.stdin.readline(1000).decode("utf-8", "replace")
-
-
-def _shown(around: Around, name: str) -> Told:
-    return around.ask(around, "nodes.show", {"node": name}, timeout_s=KNOWS_S)
 
 
 def _let_the_hub_follow(around: Around, steps: Steps, name: str, *, wanted: bool) -> None:

@@ -159,7 +159,7 @@ def fence_node(
     reason: Reason = "",
     dry_run: DryRun = False,
 ) -> int:
-    """Own again what had been moved to a machine that is off for good."""
+    """Own again what had been moved to a machine that is off for good, and has not ended there."""
     from arc.text.nodes import render_fenced
 
     args = only_said({"node": name, "yes_it_is_off": yes_it_is_off, "reason": reason,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
+from agent_node.text import safe_text
+from arc.config import read_text
+from arc.config_faults import near
 from arc.editing import add_node
-from arc.errors import WrongUse
+from arc.errors import BadSettings, WrongUse
 from arc.links.ssh import where
 from arc.settings import FleetSettings, NodeEntry
 
@@ -24,6 +28,7 @@ def check_entry(settings: FleetSettings, wanted: Wanted) -> NodeEntry | None:
     Nothing is written yet: what fleet.yaml would not take is refused before anything else is done.
     """
     there = settings.node(wanted.name)
+    check_domains(settings, wanted)
     if there is None:
         add_node(settings.file, wanted.written, dry_run=True)
         return None
@@ -40,6 +45,33 @@ def check_entry(settings: FleetSettings, wanted: Wanted) -> NodeEntry | None:
                        hint=f"change it with: arc nodes edit {wanted.name}; then again, without "
                        "--owns, --also, --never")  # fmt: skip
     return there
+
+
+def check_domains(settings: FleetSettings, wanted: Wanted) -> None:
+    """Return only when the file has every domain that is named, as it stands there now."""
+    known = [one.name for one in settings.domains]
+    named = {"--owns": wanted.owns, "--also": wanted.also, "--never": wanted.never}
+    for option, domains in named.items():
+        for domain in domains:
+            if domain not in known:
+                raise _no_domain(settings, option, domain, known)
+
+
+def _no_domain(settings: FleetSettings, option: str, domain: str, known: list[str]) -> BadSettings:
+    file = settings.file
+    lines = read_text(file).splitlines()
+    at = next((n for n, line in enumerate(lines, 1) if re.match(r"(?:#\s*)?domains:", line)), 0)
+    error = BadSettings(f"{option} {safe_text(domain, 60)}: {file} has no such domain"
+                        f"{near(domain, known)}", where=f"{file}:{at}" if at else str(file))
+    error.code, add = "ARC-CFG-DOMAIN", f"{safe_text(domain, 60)}: {{skills: [ops]}}"
+    if known:
+        error.hint = f"there are: {', '.join(known)}; or add under domains: (line {at}) {add}"
+    elif at:
+        error.hint = (f"it has none yet: in line {at} take the # away from domains:, and put under "
+                      f"it, indented: {add}; or leave {option} out")  # fmt: skip
+    else:
+        error.hint = f"it has none yet: add domains: {{{add}}}; or leave {option} out"
+    return error
 
 
 def write_entry(
@@ -86,4 +118,3 @@ def follow(steps: Steps, name: str, knows: Known, *, wanted: bool) -> None:
                 return
             time.sleep(LOOK_S)
         step.text = f"runs, and {'works with' if wanted else 'knows no longer'} {name}"
-

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from agent_node.mounts import file_system_of, is_network
 from agent_node.other_user import account_command
 from agent_node.text import safe_text, size
 
-from .look import Look, Place
+from .look import Look, Place, settings_there
 from .wanted import Wanted
 
 MIB = 1024 * 1024
@@ -16,6 +17,7 @@ ROOM = 4 * MIB  # beside the program: an empty queue, settings, logs
 FLOOR = 1024 * MIB  # below this a node claims nothing, unless its node.toml says otherwise
 OTHERS, GROUP, STICKY = 0o002, 0o020, 0o1000
 SHOWN_MAX = 300
+_home_in = re.compile(r'(/\S+)/program/agent-node\.pyz serve --stdio"').search
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,12 @@ class Finding:
 
 def judge(look: Look, wanted: Wanted, *, program_bytes: int) -> tuple[Finding, ...]:
     """Everything that speaks against this machine, in the order in which a person would mend it."""
-    said = [_system(look), _other_node(look, wanted), _file_system(look),
+    said = [_system(look), _other_node(look, wanted), _other_home(look),
+            _file_system(look),
             *(_way(look, place) for place in look.ways),
             *(_strict(look, place) for place in look.strict), _keys(look),
-            _space(look, program_bytes), _run_as(look, wanted), _other_hub(look, wanted),
+            _space(look, program_bytes), _run_as(look, wanted), _run(look, wanted),
+            _other_hub(look, wanted),
             _keygen(look)]  # fmt: skip
     return tuple(one for one in said if one is not None)
 
@@ -52,6 +56,17 @@ def _other_node(look: Look, wanted: Wanted) -> Finding | None:
     return Finding("other_node", f"{look.home} is already the home of "
                    f"{safe_text(look.node, 40)}, not of {wanted.name}",
                    "add it under that name, or name another folder with --home")  # fmt: skip
+
+
+def _other_home(look: Look) -> Finding | None:
+    """A key has one line, and a line starts one program: a second node would take the first's."""
+    found = _home_in(look.line)
+    if found is None or found[1] == look.home:
+        return None
+    return Finding("other_home", f"the hub's key starts the node of {safe_text(found[1], 200)} for "
+                   f"{safe_text(look.user, 40)} already, and can start one alone",
+                   "an account of its own for this one; or first: arc nodes remove NAME, which "
+                   "takes that line out")  # fmt: skip
 
 
 def _file_system(look: Look) -> Finding | None:
@@ -108,11 +123,24 @@ def _space(look: Look, program_bytes: int) -> Finding | None:
     if look.files_free == 0:
         return Finding("no_space", f"no file can be made at {look.home}: no inode is free",
                        "remove files there")  # fmt: skip
-    if look.disk_free >= FLOOR:
+    there = settings_there(look)
+    floor, whose = (FLOOR, "a node") if there is None else (there.disk_floor, "this node")
+    if look.disk_free >= floor:
         return None
     return Finding("little_space", f"{size(look.disk_free)} are free at {look.home}; below "
-                   f"{size(FLOOR)} a node claims nothing", "free some space there, or set "
+                   f"{size(floor)} {whose} claims nothing", "free some space there, or set "
                    "disk_floor in its node.toml", stops=False)  # fmt: skip
+
+
+def _run(look: Look, wanted: Wanted) -> Finding | None:
+    """What it runs is known to this login's PATH, if to any; a daemon may be given another."""
+    if look.run_there or not wanted.program:
+        return None
+    word = safe_text(wanted.program, 200)
+    where = "there is none" if "/" in word else f"not on the PATH of {safe_text(look.user, 40)}"
+    return Finding("run", f"--run {word}: {where}, so tasks could not start",
+                   "install it there, or name its whole path in node.toml",
+                   stops=False)  # fmt: skip
 
 
 def _run_as(look: Look, wanted: Wanted) -> Finding | None:

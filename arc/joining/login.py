@@ -18,8 +18,8 @@ import asyncssh
 from arc.errors import LoginRefused, NodeUnreachable, WrongUse
 from arc.keys import private_key_path
 from arc.links.hostkeys import KINDS, HostKey, parse_host_key
-from arc.links.ssh import CIPHERS, CLOSE_S, CONNECT_S, KEX, MACS, where
-from arc.links.translating import BANNER, KEYS, LOGIN, TCP, Failure, explain
+from arc.links.ssh import CIPHERS, CLOSE_S, CONNECT_S, KEX, MACS, is_strict, where
+from arc.links.translating import BANNER, KEYS, LOGIN, TCP, Failure, explain, not_strict
 from arc.settings import FleetSettings, NodeEntry
 
 from .asking import There
@@ -93,8 +93,11 @@ async def own_login(
         connection = await _connect(node, settings, key, witness, keys=keys, agent=agent)
     except asyncssh.PermissionDenied as error:
         text = f"{where(node)} did not take your own key (tried: {tried})"
-        by_hand = f"ssh -p {node.port} {node.user}@{node.host}"
-        hint = f"does this work: {by_hand}? if not: ssh-add, or name a key with --identity"
+        named = f"-i {identity} " if identity else ""
+        by_hand = f"ssh {named}-p {node.port} {node.user}@{node.host}"
+        or_else = "is its .pub in authorized_keys there?" if identity else (
+            "if not: ssh-add, or name a key with --identity")
+        hint = f"does this work: {by_hand}? {or_else}"
         raise LoginRefused(node.name, text, hint=hint) from error
     except (OSError, asyncssh.Error) as error:
         raise explain(node.name, _failure(node, error, witness, key)) from error
@@ -121,7 +124,7 @@ async def _connect(
     config = settings.ssh_config
     known = [] if trusted is None else [asyncssh.import_public_key(trusted.text)]
     kinds = KINDS.values() if trusted is None else [KINDS[trusted.kind]]
-    return await asyncssh.connect(
+    connection = await asyncssh.connect(
         node.host or "", node.port, config=None if config is None else [str(config)],
         client_factory=lambda: witness, username=node.user or "",
         client_keys=keys, client_certs=[], passphrase=None,
@@ -136,6 +139,10 @@ async def _connect(
         connect_timeout=CONNECT_S, login_timeout=LOGIN_S, tcp_keepalive=True,
         env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
     )  # fmt: skip
+    if not is_strict(connection):
+        connection.abort()
+        raise not_strict(node.name, where(node))
+    return connection
 
 
 def _own_keys(identity: Path | None, environ: Mapping[str, str]) -> list[asyncssh.SSHKey]:

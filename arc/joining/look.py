@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent_node.config import NodeSettings, parse_settings
+from agent_node.errors import NodeError
 from agent_node.requests import Fields
 from agent_node.strict import JsonValue
 
 TEXT_MAX = 4096
 MOUNTS_MAX = 1024 * 1024
+TOML_MAX = 64 * 1024
 WAYS_MAX = 80
 COUNT_MAX = 2**63 - 1
 
@@ -46,6 +49,7 @@ class Look:
     node: str  # whose home it is already; empty: nobody's
     node_error: str
     stop_grace_s: int
+    node_toml: str  # its text; empty: there is none, or it cannot be read
     program: str  # sha256; empty: none is there
     line: str  # the line that lets the hub's key in now; empty: none does
     other_hubs: tuple[str, ...]
@@ -53,6 +57,7 @@ class Look:
     keys_hint: str
     run_as: str
     run_as_error: str  # missing, no_sudo; empty: nothing is wrong with it
+    run_there: bool  # whether the account finds the program that is to run tasks
 
 
 def read_look(said: Fields) -> Look:
@@ -69,11 +74,23 @@ def read_look(said: Fields) -> Look:
         ways=_places(said, "ways"), strict=_places(said, "strict"),
         node=free_text(said, "node"), node_error=free_text(said, "node_error"),
         stop_grace_s=said.whole("stop_grace_s", 0, 86_400),
+        node_toml=free_text(said, "node_toml", TOML_MAX),
         program=free_text(said, "program"), line=free_text(said, "line"),
         other_hubs=tuple(map(str, said.entries("other_hubs", 16))),
         keys_error=free_text(said, "keys_error"), keys_hint=free_text(said, "keys_hint"),
         run_as=free_text(said, "run_as"), run_as_error=free_text(said, "run_as_error"),
+        run_there=said.flag("run_there"),
     )  # fmt: skip
+
+
+def settings_there(look: Look) -> NodeSettings | None:
+    """What its node.toml says; None: there is none, or none that this hub can read."""
+    if not look.node_toml:
+        return None
+    try:
+        return parse_settings(look.node_toml)
+    except NodeError:
+        return None
 
 
 def free_text(said: Fields, name: str, longest: int = TEXT_MAX) -> str:

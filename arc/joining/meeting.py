@@ -9,6 +9,7 @@ from arc.links.ssh import SshWay
 from arc.links.talk import Talk
 from arc.settings import FleetSettings, NodeEntry
 
+from .installing import is_newer
 from .steps import Steps
 
 GREET_S = 10.0
@@ -34,7 +35,8 @@ async def meet(node: NodeEntry, settings: FleetSettings, steps: Steps) -> None:
             await way.close()
         version, daemon = (safe_text(str(status.get(key)), 40) for key in ("version", "dispatcher"))
         step.text = f"agent-node {version}, dispatcher {daemon}"
-        if version != __version__:
+        told = any("its daemon still runs" in one for one in steps.warnings)
+        if version != __version__ and not is_newer(version) and not told:
             steps.warnings.append(f"{node.name}: still runs {version}, and {__version__} lies there"
                                   " now: restart its daemon, or: arc nodes upgrade")  # fmt: skip
         if daemon != "running":

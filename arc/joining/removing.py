@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text
 from arc.editing import remove_node
 from arc.errors import ArcError, NeedsWord, NodeUnreachable, NotFound
 from arc.keys import read_public_key
 from arc.links.ssh import where
-from arc.operations import Told
 from arc.settings import NodeEntry
 
 from .installing import shut_hub_out
+from .left_behind import Asked, comes_back, heard_last, open_tasks, what_stays
 from .login import own_login
 from .steps import Steps
 from .story import Here
 
-ENDED = frozenset("COMPLETED FAILED DEAD_LETTERED CANCELLED MOVED".split())
-Shown = Callable[[], Told]  # the node as `nodes.show` tells of it
+FENCE = "arc nodes fence {} --yes-it-is-off gives back what had been moved to it"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What the hub says of the node: how it is, and which tasks a fence would give back."""
+
+    shown: Asked
+    would_fence: Asked
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,12 @@ class Leaving:
     identity: Path | None = None
 
 
-def leave(leaving: Leaving, here: Here, steps: Steps, shown: Shown) -> None:
+def leave(leaving: Leaving, here: Here, steps: Steps, ways: Ways) -> None:
     """Let the node go. Nothing that runs there is stopped, and its queue stays where it is."""
     entry = here.settings.node(leaving.name)
     if entry is None:
         raise NotFound(f"{here.settings.file}: has no node {leaving.name}", hint="arc nodes list")
-    check_work(leaving, steps, shown)
+    told = check_work(leaving, steps, ways)
     if not entry.local:
         asyncio.run(take_key(entry, leaving, here, steps))
     with steps.step("fleet.yaml") as step:
@@ -56,41 +63,61 @@ def leave(leaving: Leaving, here: Here, steps: Steps, shown: Shown) -> None:
             here.pins.forget(leaving.name)
             step.text, step.changed = "trusted no longer", "its host key is trusted no longer"
     if not steps.dry_run:
-        steps.hints.append(f"{leaving.name} works on with its own queue; to stop it, there: "
-                           "agent-node drain, then stop its daemon")  # fmt: skip
+        steps.hints.append(what_stays(leaving.name, told))
 
 
-def check_work(leaving: Leaving, steps: Steps, shown: Shown) -> None:
-    """Return only when nothing would be lost from sight, or a person said that it may be."""
+def check_work(leaving: Leaving, steps: Steps, ways: Ways) -> JsonObject:
+    """How the node is, once nothing would be lost from sight, or a person said that it may be.
+
+    A dry run goes on where a person's word is missing, and says that it takes one.
+    """
     with steps.step("its work") as step:
-        told = shown()
-        seen = bool(told.data.get("seen"))
-        left = open_tasks(told.data)
-        if seen and (not left or told.data.get("state") == "drained"):
-            step.text = "drained" if left else "it has none"
-            return
-        step.text = f"{left} open tasks" if seen else f"unknown: {told.data.get('reason')}"
+        told = ways.shown().data
+        judge = of_one_that_answers if told.get("seen") else of_one_out_of_reach
+        step.text, against = judge(leaving, told, ways)
+        if against is None:
+            return told
         if leaving.yes and leaving.reason:
             step.text += f"; all the same, because: {leaving.reason}"
-        elif not seen and leaving.forget:
-            step.text += "; forgotten all the same"
-        elif seen:
-            raise NeedsWord(
-                f"{leaving.name}: has {left} open tasks, which nobody would see any more",
-                hint=f"arc nodes drain {leaving.name}; or --yes with a --reason",
-                where=leaving.name)  # fmt: skip
+        elif not steps.dry_run:
+            raise against
         else:
-            raise NodeUnreachable(
-                leaving.name, f"cannot be asked what it has ({told.data.get('reason')})",
-                hint="is it off for good? arc nodes fence gives back what had been moved to it; "
-                "then --forget")  # fmt: skip
+            step.text += "; this takes --yes with a --reason"
+        return told
 
 
-def open_tasks(data: JsonObject) -> int:
-    """How many tasks of a node are not over, by its own counts."""
-    counts = data.get("counts")
-    found = counts.items() if isinstance(counts, dict) else ()
-    return sum(count for state, count in found if isinstance(count, int) and state not in ENDED)
+def of_one_that_answers(
+    leaving: Leaving, told: JsonObject, ways: Ways
+) -> tuple[str, NeedsWord | None]:
+    """What it has, and what speaks against letting it go: that nobody would see that any more."""
+    left, drained = open_tasks(told), told.get("state") in {"drained", "draining"}
+    if not left:
+        return "it has none", None
+    name, many = leaving.name, counted(left, "open task")
+    first = f"which: arc tasks list --node {name}" if drained else f"arc nodes drain {name}"
+    although = f", although it is {told.get('state')}" if drained else ""
+    return f"{many} there{although}", NeedsWord(
+        f"{name}: has {many}{although}, which nobody would see any more",
+        hint=f"{first}; or --yes with a --reason", where=name)  # fmt: skip
+
+
+def of_one_out_of_reach(
+    leaving: Leaving, told: JsonObject, ways: Ways
+) -> tuple[str, NeedsWord | None]:
+    """What was heard of it last, and that a fence cannot come after it was forgotten."""
+    name, reason = leaving.name, safe_text(str(told.get("reason")), 300)
+    text, fence = f"cannot be asked ({reason}); {heard_last(told)}", FENCE.format(name)
+    if not leaving.forget:
+        back = f"arc nodes resume {name}, if it is only suspended; " if _is_suspended(told) else ""
+        hint = f"{back}is it off for good? {fence}; then --forget"
+        raise NodeUnreachable(name, text, hint=hint)
+    text += f"; {comes_back(name, ways.would_fence)}"
+    return text, NeedsWord(f"{name}: {text}", where=name, hint=f"first: {fence}; then, or "
+                           "instead: --forget --yes --reason WHY")  # fmt: skip
+
+
+def _is_suspended(told: JsonObject) -> bool:
+    return told.get("state") == "suspended"
 
 
 async def take_key(entry: NodeEntry, leaving: Leaving, here: Here, steps: Steps) -> None:
@@ -100,20 +127,23 @@ async def take_key(entry: NodeEntry, leaving: Leaving, here: Here, steps: Steps)
         try:
             if key is None:
                 raise NodeUnreachable(entry.name, "no host key is trusted, so nobody logs in")
-            if steps.dry_run:
-                step.text = f"would be taken out of authorized_keys at {where(entry)}"
-                return
             public = read_public_key(here.settings.state)
             async with await own_login(entry, here.settings, key, identity=leaving.identity,
                                        environ=here.environ) as login:  # fmt: skip
+                if steps.dry_run:
+                    step.text = f"would be taken out of authorized_keys at {where(entry)}"
+                    return
                 taken = await shut_hub_out(await login.begin(), public)
         except ArcError as error:
             if not leaving.forget:
                 or_else = "or --forget, which leaves the hub's key there"
                 error.hint = "; ".join(one for one in (error.hint, or_else) if one)
                 raise
-            step.text = f"left there, as the machine was not reached: {error}"
-            steps.warnings.append(f"{entry.name}: the hub's key is still in authorized_keys there")
+            left = "would be left there" if steps.dry_run else "left there"
+            step.text = f"{left}, as the machine was not reached: {error}"
+            stays = "would stay" if steps.dry_run else "is still"
+            steps.warnings.append(f"{entry.name}: the hub's key {stays} in authorized_keys at "
+                                  f"{where(entry)}; take its line out there")  # fmt: skip
             return
         step.text = "taken out of authorized_keys" if taken else "was in no line there"
         step.changed = f"the hub's key is off {entry.name}" if taken else ""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import asyncssh
 from asyncssh.channel import SSHClientChannel
@@ -14,6 +15,7 @@ from asyncssh.packet import Boolean, String, UInt32
 from arc.errors import NodeSilent, NodeUnreachable
 
 PROBE_S = 10.0
+AGAIN_S = 0.05  # until a server that takes one session at a time has ended the one before
 HEARD_MAX = 64 * 1024
 WINDOW = 64 * 1024
 SFTP_HELLO = b"\0\0\0\5\1\0\0\0\3"
@@ -37,8 +39,8 @@ async def what_is_granted(node: str, connection: Connection, *, sock: str) -> tu
                     granted.append(name)
         except TimeoutError as error:
             raise NodeSilent(node, f"trying {name}: no answer within {PROBE_S:g}s") from error
-        except (OSError, asyncssh.ConnectionLost, asyncssh.DisconnectError) as error:
-            raise NodeUnreachable(node, f"trying {name}: the connection ended: {error}") from error
+        except (OSError, asyncssh.Error) as error:
+            raise NodeUnreachable(node, f"trying {name}: it could not be tried: {error}") from error
     return tuple(granted)
 
 
@@ -54,26 +56,46 @@ async def _a_command(connection: Connection, sock: str) -> bool:
 async def _reckons(connection: Connection, command: str | None) -> bool:
     one, two = (random.SystemRandom().randrange(10**6, 10**7) for _ in range(2))
     asked = None if command is None else command.format(one, two)
-    try:
-        process = await connection.create_process(asked, encoding=None, request_pty=False)
-    except asyncssh.ChannelOpenError:
+    process = await _started(connection, asked)
+    if process is None:
         return False
-    process.stdin.write(f"echo $(({one} * {two}))\n".encode())
-    process.stdin.write_eof()
+    _say(process, f"echo $(({one} * {two}))\n".encode(), ends=True)
     heard = await _heard(process.stdout, str(one * two).encode())
     process.close()
     return str(one * two).encode() in heard
 
 
 async def _sftp(connection: Connection, sock: str) -> bool:
-    try:
-        process = await connection.create_process(subsystem="sftp", encoding=None)
-    except asyncssh.ChannelOpenError:
+    process = await _started(connection, None, subsystem="sftp")
+    if process is None:
         return False
-    process.stdin.write(SFTP_HELLO)
+    _say(process, SFTP_HELLO, ends=False)
     heard = await _heard(process.stdout, SFTP_VERSION, GREETING)
     process.close()
     return SFTP_VERSION in heard
+
+
+async def _started(
+    connection: Connection, command: str | None, *, subsystem: str | None = None
+) -> asyncssh.SSHClientProcess[bytes] | None:
+    """What the server lets us start; None: it said no. No room for a session now is no answer."""
+    while True:
+        try:
+            return await connection.create_process(
+                command, subsystem=subsystem, encoding=None, request_pty=False
+            )
+        except asyncssh.ChannelOpenError as error:
+            if error.code != asyncssh.OPEN_CONNECT_FAILED:
+                return None
+        await asyncio.sleep(AGAIN_S)
+
+
+def _say(process: asyncssh.SSHClientProcess[bytes], words: bytes, *, ends: bool) -> None:
+    """To what was started; it may have ended before it could hear, and what it printed counts."""
+    with suppress(OSError, asyncssh.ProtocolError):
+        process.stdin.write(words)
+        if ends:
+            process.stdin.write_eof()
 
 
 async def _heard(source: asyncssh.SSHReader[bytes], *marks: bytes) -> bytes:
@@ -92,13 +114,26 @@ async def _request(connection: Connection, name: bytes, *fields: bytes) -> bool:
 
     asyncssh asks for agent forwarding without waiting for the answer, so this asks by itself.
     """
-    channel: SSHClientChannel[bytes] = SSHClientChannel(
-        connection, asyncio.get_running_loop(), "strict", None, "strict", WINDOW, WINDOW
-    )
-    await channel._open(b"session")  # noqa: SLF001
+    channel = await _session(connection)
     granted = await channel._make_request(name, *fields)  # noqa: SLF001
     channel.abort()
     return bool(granted)
+
+
+async def _session(connection: Connection) -> SSHClientChannel[bytes]:
+    """A session in which nothing was started yet."""
+    while True:
+        channel: SSHClientChannel[bytes] = SSHClientChannel(
+            connection, asyncio.get_running_loop(), "strict", None, "strict", WINDOW, WINDOW
+        )
+        try:
+            await channel._open(b"session")  # noqa: SLF001
+        except asyncssh.ChannelOpenError as error:
+            if error.code != asyncssh.OPEN_CONNECT_FAILED:
+                raise
+        else:
+            return channel
+        await asyncio.sleep(AGAIN_S)
 
 
 async def _pty(connection: Connection, sock: str) -> bool:

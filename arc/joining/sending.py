@@ -12,7 +12,8 @@ from .there.talking import MARK
 
 NO_PYTHON = "no-python"
 # Sources in the order in which they lean on each other.
-MODULES = ("words", "files", "keyline", "looking", "placing", "starting", "talking")
+MODULES = ("words", "files", "keyline", "looking", "placing", "inquiring",
+           "launcher", "starting", "talking")
 _LOAD = """\
 import json, sys, types
 package = types.ModuleType("there")

@@ -66,6 +66,7 @@ async def join(wanted: Wanted, here: Here, steps: Steps) -> None:
         there, look = await look_around(login, wanted, here, program, steps, public=public)
         await installing.place_program(there, look, program, steps)
         await installing.write_settings(there, look, wanted, steps)
+        await installing.put_launcher(there, look, steps)
         await installing.list_operator(there, look, operator, steps, node=wanted.name)
         line = installing.line_for(look, wanted, public, here.settings.fleet)
         await installing.let_hub_in(there, look, line, steps)
@@ -111,7 +112,8 @@ async def look_around(
         there = await login.begin()
         began, sent = time.monotonic(), now()
         said = await there.ask("look", {"home": wanted.home, "run_as": wanted.run_as,
-                                        "blob": public.split()[1]}, LOOK_S)  # fmt: skip
+                                        "run": wanted.program, "blob": public.split()[1]},
+                               LOOK_S)  # fmt: skip
         try:
             look = read_look(said)
         except BadInput as error:

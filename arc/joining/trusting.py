@@ -20,7 +20,7 @@ async def trust(name: str, fingerprint: str, here: Here, steps: Steps) -> None:
         if key == pinned and not fingerprint:
             step.text = f"{key}, trusted already"
             return
-        confirmed = confirm(name, where(entry), key, fingerprint, here.ask)
+        confirmed = confirm(name, where(entry), key, fingerprint, here.ask, pinned=pinned)
         step.text = f"{key}, confirmed by its fingerprint"
     with steps.step("host key pinned") as step:
         was = "nothing" if pinned is None else str(pinned)

@@ -37,7 +37,7 @@ class Wanted:
     source: str = ""  # the only address from which the hub's key is taken; empty: any
     run_as: str = ""
     run: str = ""
-    slots: int = 1
+    slots: int | None = None  # None: not said, which means one
     skills: tuple[str, ...] = ()
     home: str = ""
     identity: Path | None = None
@@ -61,9 +61,15 @@ class Wanted:
         }  # fmt: skip
 
     @property
+    def program(self) -> str:
+        """The program that runs tasks, without its words; empty: none is named."""
+        return next(iter(shlex.split(self.run)), "")
+
+    @property
     def init_words(self) -> list[str]:
         """The options of `agent-node init`, each in one word, so that none can be another."""
-        words = [f"--name={self.name}", f"--slots={self.slots}"]
+        words = [f"--name={self.name}"]
+        words += [] if self.slots is None else [f"--slots={self.slots}"]
         words += [f"--skill={skill}" for skill in self.skills]
         words += [f"--run={self.run}"] if self.run else []
         return words + ([f"--run-as={self.run_as}"] if self.run_as else [])
@@ -89,7 +95,8 @@ def check_wanted(wanted: Wanted) -> None:
         raise WrongUse(f"--home: {wanted.home!r} should be an absolute path of plain characters")
     try:
         run = tuple(shlex.split(wanted.run))
-        parse_settings(render_new_toml(wanted.name, wanted.skills, wanted.slots, run),
+        slots = 1 if wanted.slots is None else wanted.slots
+        parse_settings(render_new_toml(wanted.name, wanted.skills, slots, run),
                        source="the node's node.toml")  # fmt: skip
     except (NodeError, ValueError) as error:
         raise WrongUse(f"add: {error}") from error

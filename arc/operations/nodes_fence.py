@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
+from agent_node.clock import iso
 from agent_node.moves import Fenced
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from arc.asking import read_given
 from arc.errors import NeedsWord, NotFound
-from arc.fencing import fence
+from arc.fencing import FenceReport, fence
 from arc.looking import INBOX, look
 from arc.survey import survey
 
@@ -36,26 +39,44 @@ async def nodes_fence(hub: Hub, args: JsonObject) -> Told:
             "still run there",
             hint=f"if it is off: arc nodes fence {name} --yes-it-is-off; only to look: --dry-run",
         )
-    life = await _last_life(hub, name)
+    dead = Fenced(name, await _last_life(hub, name))
+    done = await _fence(hub, dead, asked)
+    tasks: list[JsonValue] = [told_of(one) for one in done.tasks]
+    heard = hub.journal.nodes.heard_at(name)
+    data: JsonObject = {"node": name, "incarnation": dead.incarnation, "refused": done.refused,
+                        "dry_run": done.dry_run, "tasks": tasks,
+                        "heard_at": iso(heard) if heard else None,
+                        "ended_before": _known_by_givers(hub, done)}  # fmt: skip
+    left = any(one.outcome == "refused" for one in done.tasks)
+    return Told(data, exit=REFUSED if done.refused else 3 if left else 0)
+
+
+def _known_by_givers(hub: Hub, done: FenceReport) -> int:
+    """How many had ended there beside those that are listed: their givers know it already."""
+    listed = {one.uid for one in done.tasks}
+    return len(set(hub.journal.ends.of_moved(done.remember.node)) - listed)
+
+
+async def _fence(hub: Hub, dead: Fenced, asked: Fields) -> FenceReport:
+    """What the hub has heard to have ended there is not owned again."""
     reason, by = asked.text_or("reason", "", 1000), asked.text_or("by", "human:unknown")
     earlier = [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]
     async with hub.moving:
         await look(hub)
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
         done = await fence(
-            hub.links, view, name, life, earlier=earlier, everybody=everybody(hub),
-            remember=lambda dead: hub.journal.words.fence(dead.node, dead.incarnation, by=by,
-                                                          reason=reason),
+            hub.links, view, dead, earlier=earlier, everybody=everybody(hub),
+            remember=lambda one: hub.journal.words.fence(one.node, one.incarnation, by=by,
+                                                         reason=reason),
+            known_ends=partial(hub.journal.ends.of,
+                               nodes={one.node for one in (*earlier, dead)}),
             dry_run=asked.flag("dry_run"),
         )  # fmt: skip
     if not done.dry_run and not done.refused:
-        hub.journal.runs.log("node_fenced", node=name, fields={
-            "by": by, "reason": reason, "tasks": len(done.tasks)})
-    tasks: list[JsonValue] = [told_of(one) for one in done.tasks]
-    data: JsonObject = {"node": name, "incarnation": life, "refused": done.refused,
-                        "dry_run": done.dry_run, "tasks": tasks}  # fmt: skip
-    left = any(one.outcome == "refused" for one in done.tasks)
-    return Told(data, exit=REFUSED if done.refused else 3 if left else 0)
+        hub.journal.runs.log("node_fenced", node=dead.node, fields={
+            "by": by, "reason": reason, "tasks": len(done.tasks),
+            **Counter(one.outcome for one in done.tasks)})  # fmt: skip
+    return done
 
 
 async def _last_life(hub: Hub, name: str) -> str:

@@ -135,7 +135,7 @@ _BY_WORD = {
     " dead:": "arc tasks list --state DEAD_LETTERED",
     " parked:": "arc tasks list --state PARKED",
     " held ": "arc doubts list",
-    "quarantined": "arc doubts list",
+    "quarantined": "arc explain quarantined",
 }
 
 

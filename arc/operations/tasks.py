@@ -50,7 +50,8 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     _note_ends(hub, tasks)
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
     listed: list[JsonValue] = [_row(reasons, at, task) for at, task in tasks[:limit]]
-    data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)]}
+    data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)],
+                        "open_only": states == OPEN}  # fmt: skip
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
 
 

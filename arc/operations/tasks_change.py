@@ -150,10 +150,19 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
             unread.append(partial(node, error))
     if not asked.flag("dry_run"):
         _log(hub, do, args, results)
+        if do == "retry":
+            _live_again(hub, results)
     refused = any(one["outcome"] == "refused" for one in results)
     exit_code = 3 if unread else REFUSED if refused else 0
     return Told({"results": [*results], "dry_run": asked.flag("dry_run")}, exit_code,
                 tuple(unread))  # fmt: skip
+
+
+def _live_again(hub: Hub, results: list[JsonObject]) -> None:
+    """Heard ends that are none any more: a fence a minute later must not lose these tasks."""
+    for one in results:
+        if one["outcome"] == "changed":
+            hub.journal.ends.take_back(str(one["node"]), [str(one["uid"])])
 
 
 def _log(hub: Hub, do: str, args: JsonObject, results: list[JsonObject]) -> None:

@@ -29,6 +29,7 @@ from .everybody import check_node
 from .finding import Found, find_task
 from .queues import whole_queues
 from .why_data import node_answer, task_answer, ways_of
+from .why_gone import gone_with
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -50,7 +51,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
             data = await _at_the_hub(hub, seen, task)
         else:
             data = await _on_a_node(hub, seen, found, task)
-    data |= _without_a_hub(hub, data)
+    data |= _without_a_hub(hub, data) | gone_with(hub, found)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
     return _told(data, seen, found)
 

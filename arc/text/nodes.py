@@ -97,7 +97,13 @@ def render_fenced(data: JsonObject, look: Look) -> str:
 
 
 def _may_repeat(data: JsonObject) -> list[str]:
-    """What the hub cannot know to have ended, and what therefore runs again."""
+    """What stays ended, and what the hub cannot know to have ended, which therefore runs again."""
+    before = int(number(data.get("ended_before")))
+    stays = [f"{counted(before, 'task')} more had ended there, as the givers know: that stays so"]
+    return [*(stays if before else []), *_unheard(data)]
+
+
+def _unheard(data: JsonObject) -> list[str]:
     if not any(one.get("outcome") == "reowned" for one in objects(data, "tasks")):
         return []
     since = f"after {said(data.get('heard_at'))}" if data.get("heard_at") else "at any time"

@@ -17,7 +17,8 @@ def render_list(data: JsonObject, look: Look) -> str:
     """A line a task; the reason is why the last cycle left it where it is."""
     tasks = objects(data, "tasks")
     if not tasks:
-        return f"no such tasks{_where_seen(data)}"
+        ended = "; ended ones: arc tasks list --state COMPLETED" if data.get("open_only") else ""
+        return f"no such tasks{_where_seen(data)}{ended}"
     short = shorts(tasks)
     lines = [
         (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("state")),

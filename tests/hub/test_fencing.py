@@ -14,10 +14,12 @@ from agent_node.moves import Fenced
 from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from arc.decisions.view import FleetView
-from arc.fencing import FenceReport, fence, settle_uid
+from arc.errors import NodeUnreachable
+from arc.fencing import Ends, FenceReport, fence, settle_uid
+from arc.journal_ends import TaskEnd
 from arc.links import Link
 from arc.transfer import carry_out
-from tests.builders import a_task, uid, xfer
+from tests.builders import START, a_task, uid, xfer
 from tests.hub_nodes import SomeNodes, some_nodes, twisted
 
 
@@ -35,7 +37,7 @@ async def fenced(nodes: SomeNodes, name: str, life: str, **how: Any) -> FenceRep
 
     links: dict[str, Link] = how.pop("links", nodes.links)
     view: FleetView = how.pop("view", None) or await nodes.view()
-    return await fence(links, view, name, life, remember=remember, **how)
+    return await fence(links, view, Fenced(name, life), remember=remember, **how)
 
 
 def told(report: FenceReport) -> list[tuple[str, str, str, str]]:
@@ -201,6 +203,66 @@ async def test_a_task_whose_end_is_known_is_not_owned_again(nodes: SomeNodes) ->
     nodes.machines["iris"].store.apply(settled)
     nodes.switch_off("loom")
     assert (await fenced(nodes, "loom", life)).tasks == ()
+
+
+def ended(number: int, state: str = "COMPLETED") -> TaskEnd:
+    return TaskEnd("loom", uid(number), state, START)
+
+
+def heard(*ends: TaskEnd) -> Ends:
+    known = {one.uid: one for one in ends}
+    return lambda uids: {one: known[one] for one in uids if one in known}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_what_the_hub_heard_to_have_ended_there_is_not_owned_again(
+    nodes: SomeNodes, dry_run: bool
+) -> None:
+    """Without `known_ends` looked at, both are READY at iris, and the first runs a second time."""
+    life = await moved_to_loom(nodes, 1, 2)
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life, known_ends=heard(ended(1)), dry_run=dry_run)
+    assert told(report) == [("1", "ended", "loom", ""), ("2", "reowned", "iris", "")]
+    assert report.tasks[0].because.startswith("COMPLETED there at 2026-")
+    assert nodes.states(1) == {}
+    assert nodes.states(2) == ({} if dry_run else {"iris": "READY"})
+
+
+async def test_its_giver_is_told_so_a_forgetful_hub_does_not_own_it_again_later(
+    nodes: SomeNodes,
+) -> None:
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    await fenced(nodes, "loom", life, known_ends=heard(ended(1)))
+    assert (await fenced(nodes, "loom", life)).tasks == ()
+    assert nodes.states(1) == {}
+
+
+async def test_an_end_that_a_person_can_take_back_is_not_told_to_the_giver(
+    nodes: SomeNodes,
+) -> None:
+    """A giver cannot be told otherwise later: retried on loom, the task would be lost with it."""
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    report = await fenced(nodes, "loom", life, known_ends=heard(ended(1, "CANCELLED")))
+    assert told(report) == [("1", "ended", "loom", "")]
+    assert told(await fenced(nodes, "loom", life)) == [("1", "reowned", "iris", "")]
+
+
+async def test_a_giver_that_cannot_be_told_the_end_is_named(nodes: SomeNodes) -> None:
+    life = await moved_to_loom(nodes, 1)
+    nodes.switch_off("loom")
+    view = await nodes.view()
+
+    def deaf(do: str, result: JsonObject) -> JsonObject:
+        if do == "settled":
+            raise NodeUnreachable("iris", "cut off")
+        return result
+
+    links = {**nodes.links, "iris": twisted(nodes.links["iris"], deaf)}
+    report = await fenced(nodes, "loom", life, known_ends=heard(ended(1)), links=links, view=view)
+    assert told(report) == [("1", "ended", "loom", "")]
+    assert report.tasks[0].because.endswith("; its giver could not be told: iris: cut off")
 
 
 async def test_an_attempt_that_may_live_elsewhere_keeps_the_task_from_running(

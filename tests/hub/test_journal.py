@@ -12,12 +12,16 @@ from time import perf_counter
 from typing import Any
 
 import pytest
+from sqlite_utils import Database
 
+from agent_node.clock import iso
 from arc.decisions.alerts import Alert, Edge
 from arc.errors import StateBroken
 from arc.journal import CHUNK, KEEP_DAYS, ROWS_MAX, Journal
+from arc.journal_ends import TaskEnd
 from arc.journal_nodes import ALERTS_A_DAY, Ended
 from arc.journal_runs import DECISIONS_MAX
+from arc.journal_tables import STEPS
 from arc.links import Met
 from arc.sensor import Decided, Moved, SensorReport
 from tests.builders import FakeClock
@@ -339,3 +343,36 @@ def test_fences_that_cannot_be_read_are_never_taken_for_none(
     with pytest.raises(StateBroken) as told:
         Journal(tmp_path / "journal.db", clock)
     assert "fences.json" in str(told.value)
+
+
+def test_a_journal_of_the_first_version_keeps_what_was_heard_to_have_ended(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """A fence right after an upgrade owns nothing again that the older hub had heard of."""
+    path = tmp_path / "journal.db"
+    old = Database(path)
+    STEPS.apply(old, stop_before="ends_of_tasks")
+    rows = [("iris", 1, "T1", 1), ("iris", 2, "T2", 0)]
+    for node, seq, task, well in rows:
+        old.execute("INSERT INTO ended VALUES (?,?,?,?,?)",
+                    [node, seq, iso(clock.now()), task, well])  # fmt: skip
+    old.execute("INSERT INTO heard VALUES ('iris', 'LIFE', 2)")
+    old.conn.commit()
+    old.close()
+    book = Journal(path, clock)
+    assert book.ends.of(["T1", "T2"]) == {"T1": TaskEnd("iris", "T1", "COMPLETED", clock.now())}
+    assert (book.nodes.heard_up_to("iris", "LIFE"), book.nodes.heard_at("iris")) == (2, None)
+    book.close()
+
+
+def test_an_end_keeps_its_moment_until_it_is_taken_back(journal: Journal, clock: FakeClock) -> None:
+    first = TaskEnd("iris", "T1", "COMPLETED", clock.now())
+    journal.ends.note([first])
+    clock.advance(60)
+    journal.ends.note([TaskEnd("iris", "T1", "COMPLETED", clock.now())])
+    assert journal.ends.of(["T1"]) == {"T1": first}
+    assert journal.ends.of(["T1"], nodes=["loom"]) == {}
+    journal.ends.take_back("loom", ["T1"])
+    assert journal.ends.of(["T1"])
+    journal.ends.take_back("iris", ["T1"])
+    assert journal.ends.of(["T1"]) == {}

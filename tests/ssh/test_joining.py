@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from arc.joining.confirming import HOW_TO_SEE
 from tests.ssh.joining_desk import Operator, an_operator, key_of
 from tests.ssh.lab import Lab
 from tests.ssh.lab_node import LabNode
@@ -22,7 +23,8 @@ Pair = tuple[Operator, LabNode]
 SSH = "/home/agent/.ssh"
 KEYS = f"{SSH}/authorized_keys"
 HOME = "/home/agent/.agent-node"
-ACTING = ["program", "node.toml", "operator", "hub key", "daemon", "host key pinned", "fleet.yaml"]
+ACTING = ["program", "node.toml", "launcher", "operator", "hub key", "daemon", "host key pinned",
+          "fleet.yaml"]  # fmt: skip
 COVER_EVERY_PYTHON = ("for f in /usr/bin/python3* /usr/local/bin/python3* /opt/*/bin/python3*; do "
                       "[ -e $f ] && mount --bind /tmp/old $(realpath $f); done; true")
 OTHER_HUB = ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBkJhgv7S4YjvLXqT4Yf2Yp8Vn0l1bQ3m9f0w6sXWb0p "
@@ -63,6 +65,8 @@ def test_a_machine_joins_and_the_hub_reaches_it(pair: Pair) -> None:
                        HOME, f"{HOME}/program"]).stdout.decode().split("\n")  # fmt: skip
     assert [line.split()[:2] for line in modes if line] == [["600", "agent"]] * 3 + [
         ["700", "agent"]] * 2  # fmt: skip
+    typed = node.exec(["/home/agent/.local/bin/agent-node", "version"], user="agent")
+    assert typed.stdout.startswith(b"agent-node "), typed
     link = node.exec(["readlink", f"{HOME}/program/agent-node.pyz"]).stdout.decode().strip()
     assert node.exec(["sha256sum", f"{HOME}/program/{link}"]).stdout.decode()[:12] in link
 
@@ -73,6 +77,11 @@ def test_a_domain_that_does_not_exist_is_said_before_anything_is_asked(pair: Pai
     ran = ada.add(node, "--owns", "reserch", typed="")
     assert ran.code == 2
     assert "reserch" in ran.err
+    ada.fleet.write_text(ada.fleet.read_text().partition("\ndomains:")[0])
+    ran = ada.add(node, "--owns", "research", typed="")
+    at = next(n for n, line in enumerate(ada.fleet.read_text().splitlines(), 1)
+              if line == "# domains:")  # fmt: skip
+    assert f"in line {at} take the # away from domains:" in ran.err
 
 
 def test_joining_again_changes_nothing(pair: Pair) -> None:
@@ -83,6 +92,29 @@ def test_joining_again_changes_nothing(pair: Pair) -> None:
     assert again.code == 0, again.err
     assert "all of it was there already" in again.out
     assert (node.read(KEYS), ada.fleet.read_bytes()) == was
+
+
+def test_joining_again_keeps_a_newer_program_and_tells_of_a_daemon_of_another(pair: Pair) -> None:
+    """Guarded by `is_newer`: without it an older program is put there, which nobody signed."""
+    ada, node = pair
+    ada.joined(node, "--run", "cat", "--slots", "2")
+    program = f"{HOME}/program/agent-node-newer.pyz"
+    says = (b"#!/usr/bin/env python3\nimport json\n"
+            b"print(json.dumps({'ok': True, 'data': {'version': '99.0.0'}}))\n")  # fmt: skip
+    node.write(program, says, mode=0o700, user="agent")
+    node.exec(["ln", "-sfn", "agent-node-newer.pyz", f"{HOME}/program/agent-node.pyz"])
+    ran = ada.add(node, "--run", "cat", "--slots", "4", "--dry-run", "--json")
+    steps = {one["step"]: one["text"] for one in ran.data["steps"]}
+    assert "there already: 99.0.0, newer than the hub's" in steps["program"]
+    assert steps["daemon"].startswith("runs already")
+    assert "--slots (there: 2)" in ran.out
+    assert "and agent-node-newer.pyz lies there" in ran.out
+    node.write(program, says.replace(b"99.0.0", b"0.0.1"), mode=0o700, user="agent")
+    ran = ada.add(node, "--run", "cat", "--json")
+    assert ran.code == 0, ran.err
+    steps = {one["step"]: one["text"] for one in ran.data["steps"]}
+    assert "in place of the older 0.0.1" in steps["program"]
+    assert "still runs" not in ran.out, "the daemon runs the hub's program, which lies there again"
 
 
 def test_joining_again_mends_what_is_missing(pair: Pair) -> None:
@@ -104,7 +136,7 @@ def test_a_dry_run_looks_and_changes_nothing_there_or_here(pair: Pair) -> None:
     files, keys, fleet = home_files(node), node.read(KEYS), ada.fleet.read_bytes()
     data = ada.joined(node, "--run", "cat", "--dry-run")
     assert [one["step"] for one in data["steps"] if one["text"].startswith("would")] == [
-        "program", "node.toml", "operator", "hub key", "daemon", "restricted key",
+        "program", "node.toml", "launcher", "operator", "hub key", "daemon", "restricted key",
         "host key pinned", "status", "fleet.yaml"]  # fmt: skip
     assert data["changed"] == []
     assert (home_files(node), node.read(KEYS), ada.fleet.read_bytes()) == (files, keys, fleet)
@@ -143,7 +175,7 @@ def test_anything_but_the_fingerprint_is_refused(pair: Pair, typed: str) -> None
     ran = ada.add(node, typed=typed, sure=False)
     assert ran.code == 4
     assert "ARC-JOIN-FINGERPRINT" in ran.err
-    assert "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" in ran.err
+    assert HOW_TO_SEE in ran.err
     assert str(key_of(node)) in ran.err
     assert "nothing was changed" in ran.err
     assert ada.pinned == {}
@@ -246,6 +278,18 @@ def test_a_home_of_another_node_is_refused(pair: Pair) -> None:
     refused(pair, "already the home of loom", code=2)
 
 
+def test_a_second_node_of_one_account_is_refused(pair: Pair) -> None:
+    """Without the rule its line takes the place of the first one's, which the hub then loses."""
+    ada, node = pair
+    ada.joined(node, "--run", "cat")
+    keys = node.read(KEYS)
+    ran = ada.add(node, "--run", "cat", "--home", "~/two", name="loom")
+    assert ran.code == 1
+    assert f"starts the node of {HOME} for agent already" in ran.err
+    assert node.read(KEYS) == keys
+    assert answers(ada, node)
+
+
 def test_the_key_of_another_hub_takes_a_persons_word(pair: Pair) -> None:
     ada, node = pair
     node.install(name="iris", hub_key=OTHER_HUB, run=["cat"])
@@ -278,6 +322,14 @@ def test_an_operators_key_that_is_refused_is_said(pair: Pair) -> None:
     assert "ARC-SSH-LOGIN" in ran.err
     assert "did not take your own key" in ran.err
     assert "nothing was changed, there or here" in ran.err
+
+
+def test_an_sshd_without_strict_key_exchange_gets_no_program(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one from before CVE-2023-48795. Without the check the operator's login goes on."""
+    monkeypatch.setattr("arc.joining.login.is_strict", lambda connection: False)
+    refused(pair, "strict key exchange", code=3)
 
 
 def test_a_login_shell_that_prints_is_skipped_and_said(pair: Pair) -> None:
@@ -316,6 +368,22 @@ def test_a_key_that_gets_more_is_taken_out_again(pair: Pair) -> None:
     assert ada.public.encode() not in node.read(KEYS)
     assert ada.pinned == {}
     assert "nodes:\n" not in ada.fleet.read_text()
+
+
+def test_a_key_is_tried_to_the_end_where_sshd_takes_one_session_at_a_time(pair: Pair) -> None:
+    """No room for a session is no refusal. Taken for one, a shell would have been refused here."""
+    ada, node = pair
+    node.restart_sshd(MaxSessions="1")
+    data = ada.joined(node, "--run", "cat")
+    assert next(one for one in data["steps"] if one["step"] == "restricted key")["changed"] is False
+    line = (ada.state / "keys" / "hub_ed25519.pub").read_bytes()
+    node.write("/etc/ssh/more_keys", line, mode=0o644)
+    keys = "/etc/ssh/more_keys .ssh/authorized_keys"
+    node.restart_sshd(MaxSessions="1", AuthorizedKeysFile=keys)
+    ran = ada.add(node, "--run", "cat")
+    assert ran.code == 1
+    for word in ("a shell", "commands", "SFTP", "a pty", "agent forwarding"):
+        assert word in ran.err
 
 
 def test_a_source_that_is_not_ours_is_noticed_and_mended(pair: Pair) -> None:
@@ -394,7 +462,13 @@ def test_a_node_that_cannot_be_reached_is_only_forgotten(pair: Pair) -> None:
     assert ran.code == 3
     assert "--forget" in ran.err
     assert "name: iris" in ada.fleet.read_text()
-    gone = ada.arc("nodes", "remove", "iris", "--forget")
+    assert ada.arc("nodes", "remove", "iris", "--forget").code == 7
+    dry = ada.arc("nodes", "remove", "iris", "--forget", "--dry-run")
+    assert dry.code == 0, dry.err
+    assert "would be left there" in " ".join(dry.out.split())
+    assert "would stay in authorized_keys" in dry.err
+    assert "name: iris" in ada.fleet.read_text()
+    gone = ada.arc("nodes", "remove", "iris", "--forget", "--yes", "--reason", "sold")
     assert gone.code == 0, gone.err
     assert "still in authorized_keys" in gone.err
     assert ada.pinned == {}

@@ -53,7 +53,7 @@ def read_own(path: str) -> str | None:
 def write_own(path: str, data: bytes, mode: int = 0o600) -> None:
     """These bytes in the place of whatever file stands there, durable, in one step."""
     folder = os.path.dirname(path)
-    draft = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(8).hex()}")
+    draft = os.path.join(folder, f".new-{os.urandom(8).hex()}")  # a name that the node sweeps
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(draft, flags, mode), "wb") as file:
@@ -71,7 +71,7 @@ def write_own(path: str, data: bytes, mode: int = 0o600) -> None:
 
 def point(link: str, target: str) -> None:
     """Let this link lead to that file from now on, in one step."""
-    draft = f"{link}.{os.urandom(8).hex()}"
+    draft = os.path.join(os.path.dirname(link), f".link-{os.urandom(8).hex()}")
     os.symlink(target, draft)
     try:
         os.rename(draft, link)

@@ -18,6 +18,7 @@ from .words import Fact, Refused, checked_path
 PROGRAM, LINK = "program", "agent-node.pyz"
 MOUNTS_MAX = 512 * 1024
 ANCESTORS_MAX = 64
+TOML_MAX = 64 * 1024
 BIN = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin"
 
 
@@ -39,6 +40,7 @@ def look(request: Fact) -> Fact:
         "strict": [_way(path) for path in _strict(account.pw_dir) if os.path.lexists(path)],
         **_node(home), **_keys(account.pw_dir, blob),
         **_run_as(str(request.get("run_as") or "")),
+        "run_there": _command_there(str(request.get("run") or "")),
     }  # fmt: skip
 
 
@@ -103,16 +105,18 @@ def _mounts() -> str:
 
 def _node(home: str) -> Fact:
     """What is set up in this home already; empty texts: nothing."""
-    said: Fact = {"node": "", "stop_grace_s": 30, "node_error": "", "program": program_there(home)}
+    said: Fact = {"node": "", "stop_grace_s": 30, "node_error": "", "node_toml": "",
+                  "program": program_there(home)}  # fmt: skip
     path = os.path.join(home, "node.toml")
     if kind_of(path) == "missing":
         return said
     try:
-        found = tomllib.loads(read_own(path) or "")
+        text = read_own(path) or ""
+        found = tomllib.loads(text)
     except (OSError, ValueError, Refused) as error:
         return said | {"node_error": f"{path}: {error}"}
     grace = found.get("stop_grace_s")
-    return said | {"node": str(found.get("name") or ""),
+    return said | {"node": str(found.get("name") or ""), "node_toml": text[:TOML_MAX],
                    "stop_grace_s": grace if isinstance(grace, int) else 30}  # fmt: skip
 
 
@@ -136,6 +140,11 @@ def _keys(account_home: str, blob: str) -> Fact:
     lines = [one for one in text.splitlines() if blob and blob_of(one) == blob]
     return {"line": lines[0] if lines else "", "other_hubs": other_hubs(text, blob)[:16],
             "keys_error": "", "keys_hint": ""}  # fmt: skip
+
+
+def _command_there(word: str) -> bool:
+    """Whether this account finds such a program: by its path, or on the PATH of this login."""
+    return not word or shutil.which(word, path=os.environ.get("PATH", os.defpath)) is not None
 
 
 def _run_as(user: str) -> Fact:

@@ -61,4 +61,3 @@ def _told(argv: list[str], account: pwd.struct_passwd) -> str:
         return ""
     last = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
     return f"{' '.join(argv)}: {last[0]}"[:ERROR_MAX]
-

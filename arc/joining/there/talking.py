@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO
 
+from .inquiring import daemon, version
 from .keyline import let_in, shut_out
+from .launcher import launch
 from .looking import look
 from .placing import list_operators, place, settle_in
 from .starting import start
@@ -17,10 +19,11 @@ from .words import Fact, Refused
 
 MARK = b"arc-joining "
 LINE_MAX = 48 * 1024 * 1024
-IDLE_S = 900  # a person reads a question meanwhile
+IDLE_S = 900  # between two requests, such as while the hub's key is tried
 DO: dict[str, Callable[[Fact], Fact]] = {
     "look": look, "place": place, "settle_in": settle_in, "list_operators": list_operators,
     "let_in": let_in, "shut_out": shut_out, "start": start,
+    "version": version, "daemon": daemon, "launch": launch,
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from arc.decisions.alerts import Alert, Edge
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 
@@ -180,3 +181,13 @@ def test_a_node_that_the_fleet_does_not_have_is_exit_5_with_those_it_has(desk: D
     assert text.code == 5
     assert error["code"] == "ARC-NOT-FOUND"
     assert "iris, loom, spark" in error["hint"]
+
+
+def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
+    """Guarded by the look at fleet.yaml in `_troubles`: without it the old alert stands on."""
+    nodes = desk.hub.journal.nodes
+    nodes.note(Edge(began=(Alert("gone", "failing", "5 of 5 failed"),
+                           Alert("iris", "failing", "5 of 5 failed"))))  # fmt: skip
+    text, data = desk.both("status")
+    assert [one["node"] for one in data["needs_you"]] == ["iris"]
+    assert "gone" not in text.out

@@ -164,11 +164,13 @@ def test_the_list_says_why_each_task_is_still_where_it_is(desk: Desk) -> None:
 
 
 def test_no_tasks_is_not_said_of_nodes_that_were_not_asked(desk: Desk) -> None:
-    assert desk.arc("tasks").out == "no such tasks\n"
+    assert desk.arc("tasks").out == "no such tasks; ended ones: arc tasks list --state COMPLETED\n"
     desk.nodes.switch_off("loom")
     text = desk.arc("tasks")
     assert text.code == 3
-    assert text.out == "no such tasks on the nodes that answered; not asked: loom\n"
+    assert text.out == (
+        "no such tasks on the nodes that answered; not asked: loom; "
+        "ended ones: arc tasks list --state COMPLETED\n")
     assert text.err.startswith("warning: loom: no route to it")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -261,3 +262,29 @@ def test_when_its_own_node_starts_it_is_reckoned_from_what_the_tasks_say(desk: D
     assert "else loom starts it itself in about 7m" in known[0].out
     assert (unknown[1]["ahead"], unknown[1]["reach_s"]) == (10, None)
     assert "else loom starts it itself, with about 10 tasks ahead of it" in unknown[0].out
+
+
+def test_a_task_that_went_to_a_node_which_left_is_said_to_be_out_of_sight(desk: Desk) -> None:
+    """Guarded by `gone_with`: without it another node "has it now", which nobody can see."""
+    desk.waits("inbox", 1, priority=8, skills=["arc-research"])
+    desk.arc("sensors", "run", "fleet-router")
+    desk.nodes.switch_off("iris")
+    hub = desk.hub
+    assert "iris" in desk.arc("why", uid(1)).out
+    hub.settings = replace(hub.settings, nodes=tuple(
+        node for node in hub.settings.nodes if node.name != "iris"))  # fmt: skip
+    del hub.links["iris"]
+    text, data = desk.both("why", uid(1))
+    assert data["verdict"] == "CHANGE"
+    assert "moved to iris, which is no longer in the fleet" in text.out
+    assert "arc nodes fence iris --yes-it-is-off" in text.out
+    assert "another node has it now" not in text.out
+
+
+def test_what_was_open_on_a_node_is_known_after_it_was_heard_last(desk: Desk) -> None:
+    desk.waits("iris", 1, 2, 3)
+    desk.arc("status")
+    desk.nodes.switch_off("iris")
+    desk.minutes_pass(5)
+    known = desk.arc("nodes", "show", "iris", "--json").data["last_open"]
+    assert (known["count"], known["age_s"]) == (3, 300.0)

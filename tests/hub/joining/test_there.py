@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from agent_node.systemd import render_unit
-from arc.joining.there import files, looking, placing, starting
+from arc.joining.there import files, inquiring, launcher, looking, placing, starting
 from arc.joining.there.keyline import blob_of, other_hubs, with_line, without_line
 from arc.joining.there.words import Fact, Refused, checked_path
 
@@ -158,3 +159,83 @@ def test_to_look_reads_a_home_of_ours_and_an_open_one(tmp_path: Path) -> None:
     assert (said["node"], said["stop_grace_s"], said["program"]) == ("iris", 5, "")
     (home / "node.toml").write_text("name = ")
     assert "node.toml" in str(looking.look({"home": str(home)})["node_error"])
+    assert said["run_there"] is True
+    assert looking.look({"home": str(home), "run": "no-such-program"})["run_there"] is False
+    assert looking.look({"home": str(home), "run": "/bin/sh"})["run_there"] is True
+
+
+# --- The launcher, and what runs there --------------------------------------------------------
+
+
+@pytest.fixture
+def lives_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The account's folder is this one."""
+    own = pwd.struct_passwd(("agent", "x", os.geteuid(), 0, "", str(tmp_path), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: own)
+    return tmp_path
+
+
+def ask_for_launcher(place: Path) -> Fact:
+    return launcher.launch({"home": str(place / ".agent-node"), "python": "/usr/bin/python3"})
+
+
+def test_the_launcher_starts_the_program_of_the_home_and_is_made_once(lives_at: Path) -> None:
+    said = ask_for_launcher(lives_at)
+    path = lives_at / ".local/bin/agent-node"
+    assert (said["state"], said["file"]) == ("written", str(path))
+    assert path.stat().st_mode & 0o777 == 0o755
+    program = f"{lives_at}/.agent-node/program/agent-node.pyz"
+    assert path.read_text() == f'#!/bin/sh\nexec /usr/bin/python3 -I -S {program} "$@"\n'
+    assert ask_for_launcher(lives_at)["state"] == "there"
+    path.write_text(launcher.launcher("/srv/q", "/usr/bin/python3.12", "/home/a"))
+    assert "AGENT_NODE_HOME=/srv/q" in path.read_text()
+    assert ask_for_launcher(lives_at)["state"] == "replaced"
+
+
+@pytest.mark.parametrize("kind", ["script", "link", "folder", "no_folder"])
+def test_a_command_that_is_none_of_ours_is_left_alone(lives_at: Path, kind: str) -> None:
+    """Guarded by `_is_ours`: without it somebody's own script is lost."""
+    path = lives_at / ".local/bin/agent-node"
+    if kind == "no_folder":
+        (lives_at / ".local").write_text("a file")
+    else:
+        path.parent.mkdir(parents=True)
+    if kind == "script":
+        path.write_text("#!/bin/sh\nexec my-own-agent-node\n")
+    elif kind == "link":
+        path.symlink_to("/usr/bin/env")
+    elif kind == "folder":
+        path.mkdir()
+    said = ask_for_launcher(lives_at)
+    assert said["state"] == "left"
+    assert str(lives_at) in str(said["because"])
+    assert kind != "script" or "my-own" in path.read_text()
+    assert kind != "link" or path.is_symlink()
+
+
+def test_whether_the_launchers_folder_is_on_path_is_asked_of_a_login_shell(
+    lives_at: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(lives_at))
+    assert ask_for_launcher(lives_at)["on_path"] is False
+    (lives_at / ".profile").write_text('echo hello; PATH="$HOME/.local/bin:$PATH"\n')
+    assert ask_for_launcher(lives_at)["on_path"] is True
+
+
+def test_no_daemon_and_no_program_are_said_as_such(tmp_path: Path) -> None:
+    home = {"home": str(tmp_path / "h")}
+    assert inquiring.daemon(dict(home)) == {"pid": 0, "program": "", "current": ""}
+    assert inquiring.version(dict(home)) == {"version": ""}
+
+
+def test_a_daemon_is_known_by_who_listens_and_by_the_file_it_keeps_open(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    (home / "program").mkdir(parents=True)
+    (home / "program" / "agent-node.pyz").symlink_to("agent-node-bb.pyz")
+    old = home / "program" / "agent-node-aa.pyz"
+    old.write_text("x")
+    with socket.socket(socket.AF_UNIX) as door, old.open():
+        door.bind(str(home / "node.sock"))
+        door.listen()
+        assert inquiring.daemon({"home": str(home)}) == {
+            "pid": os.getpid(), "program": old.name, "current": "agent-node-bb.pyz"}  # fmt: skip

@@ -60,8 +60,9 @@ def test_tasks_do_not_run_as_the_nodes_own_account() -> None:
 def test_each_word_of_init_stands_behind_its_own_option() -> None:
     """Else `--run=--dry-run` would be an option of its own."""
     wanted = Wanted("iris", "h", "u", run="--dry-run", skills=("--json",), run_as="arc-run")
-    assert wanted.init_words == ["--name=iris", "--slots=1", "--skill=--json", "--run=--dry-run",
+    assert wanted.init_words == ["--name=iris", "--skill=--json", "--run=--dry-run",
                                  "--run-as=arc-run"]  # fmt: skip
+    assert replace(wanted, slots=2).init_words[1] == "--slots=2"
 
 
 @pytest.mark.parametrize("path", ["relative", "/a b", "/a$b", "/a;b", "/a\nb", '/a"b', "/a'b",

@@ -1,0 +1,111 @@
+"""Holds what is asked and said when a node leaves: of one that answers, and of one out of reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_node.strict import JsonObject
+from arc.cli.joining_words import step_line
+from arc.errors import NotFound
+from arc.joining.errors import LeftUndone
+from arc.joining.left_behind import what_stays
+from arc.joining.removing import Leaving, Ways, check_work
+from arc.joining.steps import Step, Steps
+from arc.operations import Told
+
+SILENT: JsonObject = {"seen": False, "state": "unseen", "reason": "no route to it", "last_open": {
+    "count": 3, "at": "2026-03-10T03:00:00Z", "age_s": 120.0}}  # fmt: skip
+FENCE: JsonObject = {"refused": "", "tasks": [{"uid": "01A", "outcome": "reowned"},
+                                              {"uid": "01B", "outcome": "ended"}]}  # fmt: skip
+
+
+def ways(told: JsonObject, fence: JsonObject | None = None) -> Ways:
+    def would_fence() -> Told:
+        if fence is None:
+            raise NotFound("iris was never met")
+        return Told(fence)
+
+    return Ways(shown=lambda: Told(told), would_fence=would_fence)
+
+
+def here(state: str = "working", **counts: int) -> JsonObject:
+    return {"seen": True, "state": state, "counts": dict(counts)}
+
+
+def refused(leaving: Leaving, said: Ways) -> LeftUndone:
+    with pytest.raises(LeftUndone) as left:
+        check_work(leaving, Steps(lambda step: None), said)
+    return left.value
+
+
+def test_a_node_out_of_reach_is_forgotten_only_with_a_word_and_a_reason() -> None:
+    """Guarded by the word asked for in `check_work`: without it open tasks are lost from sight."""
+    said = ways(SILENT, FENCE)
+    for leaving in (Leaving("iris", forget=True), Leaving("iris", forget=True, yes=True),
+                    Leaving("iris", forget=True, reason="sold")):  # fmt: skip
+        error = refused(leaving, said)
+        assert error.exit_code == 7
+        assert "3 open tasks there when it was last heard, 2m ago" in str(error)
+        assert "back only by a fence while iris is in the fleet: 01A;" in str(error)
+        assert "arc nodes fence iris --yes-it-is-off" in error.hint
+    steps = Steps(lambda step: None)
+    check_work(Leaving("iris", forget=True, yes=True, reason="sold"), steps, said)
+    assert steps.done[0].text.endswith("all the same, because: sold")
+
+
+def test_what_nobody_can_know_of_it_is_said_as_such() -> None:
+    error = refused(Leaving("iris", forget=True), ways({**SILENT, "last_open": None}))
+    assert error.exit_code == 7
+    assert "what it has was never heard here" in str(error)
+    assert "what had been moved to it is not known: iris was never met" in str(error)
+
+
+def test_without_forget_it_stays() -> None:
+    error = refused(Leaving("iris", yes=True, reason="sold"), ways(SILENT, FENCE))
+    assert error.exit_code == 3
+    assert "--forget" in error.hint
+    suspended = refused(Leaving("iris"), ways({**SILENT, "state": "suspended"}))
+    assert "arc nodes resume iris" in suspended.hint
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RETRYING", "PARKED", "READY", "RUNNING", "HELD"])
+def test_what_only_waits_is_open_too_also_after_a_drain(state: str) -> None:
+    told = here("drained", **{state: 1, "COMPLETED": 9})
+    error = refused(Leaving("iris"), ways(told))
+    assert error.exit_code == 7
+    assert "has 1 open task, although it is drained" in str(error)
+    assert "arc tasks list --node iris" in error.hint
+
+
+def test_a_node_without_open_tasks_just_leaves() -> None:
+    steps = Steps(lambda step: None)
+    check_work(Leaving("iris"), steps, ways(here("drained", COMPLETED=9, MOVED=2)))
+    assert steps.done[0].text == "it has none"
+
+
+def test_a_dry_run_says_that_a_word_is_missing_and_goes_on() -> None:
+    for told, leaving in ((here(READY=2), Leaving("iris")), (SILENT, Leaving("iris", forget=True))):
+        steps = Steps(lambda step: None, dry_run=True)
+        check_work(leaving, steps, ways(told, FENCE))
+        assert steps.done[0].text.endswith("this takes --yes with a --reason")
+
+
+@pytest.mark.parametrize(("told", "says"), [
+    (here("working", READY=2), ("iris works on", "2 open tasks stay", "agent-node list")),
+    (here("idle"), ("iris works on with its own queue; to stop it",)),
+    (here("drained", PENDING=1), ("iris is drained and starts nothing", "open task stays")),
+    (here("stopped"), ("does not run",)),
+    (SILENT, ("whether iris still runs is not known",)),
+])  # fmt: skip
+def test_what_goes_on_there_is_said_by_its_state(told: JsonObject, says: tuple[str, ...]) -> None:
+    said = what_stays("iris", told)
+    assert all(word in said for word in says), said
+    assert "works on" not in said or told["state"] in {"working", "idle"}
+
+
+def test_the_line_of_a_step_is_folded_and_long_words_stay_whole() -> None:
+    key = "SHA256:" + "k" * 43
+    line = step_line(Step("host key", f"ssh-ed25519 {key}, confirmed by its fingerprint"), 80)
+    assert key in line
+    assert max(map(len, line.splitlines())) < 80
+    assert step_line(Step("clock", "+0.0 s"), 80) == "  clock            +0.0 s  0.00 s\n"
