@@ -52,6 +52,7 @@ class LabNode(Faults):
         self.boot()
         self.connect()
         self.came_up()
+        self.wait_for_sshd()
 
     def kill_sshd(self, *, sessions: bool = True) -> None:
         """Kill the one that listens and, unless told otherwise, every session."""
