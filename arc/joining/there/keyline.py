@@ -10,7 +10,7 @@ from .files import kind_of, make_folder, read_own, write_own
 from .words import Fact, Refused
 
 has_other_hub = re.compile(r'command="[^"]*agent-node[^"]* serve --stdio"').search
-_key_of = re.compile(r"(?:^|\s)((?:ssh|ecdsa|sk)-[a-z0-9@.-]+) +([A-Za-z0-9+/=]{20,})").search
+_key_of = re.compile(r"(?:^|\s)((?:ssh|ecdsa|sk)-[a-z0-9@.-]+)[ \t]+([A-Za-z0-9+/=]{20,})").search
 
 
 def with_line(text: str, line: str) -> str:

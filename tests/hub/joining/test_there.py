@@ -42,7 +42,7 @@ def test_our_line_is_taken_out_and_the_rest_is_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(("line", "blob"), [
-    (f"ssh-ed25519 {OURS}", OURS),
+    (f"ssh-ed25519 {OURS}", OURS), (f"ssh-ed25519\t{OURS}", OURS),
     (f'command="ssh-ed25519 {THEIRS} x",no-pty ssh-ed25519 {OURS} c', OURS),
     (f"# ssh-ed25519 {OURS}", ""),
     (f"   ssh-ed25519   {OURS}   c", OURS),
