@@ -18,7 +18,8 @@ class Lines:
     """Bytes go in as they come, whole lines come out; a line without an end is noticed."""
 
     def __init__(self, limit: int = LINE_MAX) -> None:
-        self._limit = limit
+        self.limit = limit
+        """Bytes; it may change between two looks."""
         self._held = bytearray()
         self._searched = 0
         self._end = -1
@@ -38,7 +39,7 @@ class Lines:
     @property
     def too_long(self) -> bool:
         """Whether the line at the front is beyond what is taken; nothing after it is trusted."""
-        return (self._end if self.waiting else len(self._held)) > self._limit
+        return (self._end if self.waiting else len(self._held)) > self.limit
 
     def take(self) -> bytes:
         """The next line without its end; only where one is `waiting`."""

@@ -20,6 +20,7 @@ from .doorstep import Doorstep
 
 STDERR_MAX = 8192  # bytes; the last ones
 UNSENT_MAX = 2 * LINE_MAX  # bytes that wait for a node which does not read
+SHORT, SHORT_MAX = frozenset({"hello", "subscribe"}), 1024 * 1024  # bytes
 OWED_MAX = 256  # answers that came too late, or never: a talk that owes more is over
 NEWS_MAX = 500  # pieces of news in a second; a node has no reason for more
 
@@ -84,8 +85,9 @@ class Talk:
         if not self._greeting.done():
             self._look_for_greeting()
         while self._greeting.done() and not self.closed.is_set():
+            self._lines.limit = self._longest()
             if self._lines.too_long:
-                self._lied(f"a line of more than {LINE_MAX} bytes")
+                self._lied(f"a line of more than {self._lines.limit} bytes")
             elif self._lines.waiting:
                 self._read(self._lines.take())
             else:
@@ -98,9 +100,8 @@ class Talk:
     def ended(self, why: str, *, exit_status: int | None = None) -> None:
         """Nothing more will come. Before a greeting that means: no agent-node is there."""
         if not self._greeting.done() and self.over is None:
-            self._nobody_greets(
-                self._doorstep.nobody(why, stderr=self._stderr, exit_status=exit_status)
-            )
+            nobody = self._doorstep.nobody(why, stderr=self._stderr, exit_status=exit_status)
+            self._nobody_greets(nobody)
         words = last_words(self._stderr)
         self._end(f"{why}; its last words: {words}" if words else why, lies=False)
 
@@ -156,8 +157,6 @@ class Talk:
         """End the talk; who still waits learns that no answer came."""
         self._end(why, lies=False)
 
-    # --- Inside ---------------------------------------------------------------------------------
-
     def _send(self, do: str, fields: JsonObject) -> int:
         if self.over is not None or self._channel is None:
             raise NodeUnreachable(self._node, f"{self.over or 'not connected'}; nothing was sent")
@@ -212,6 +211,11 @@ class Talk:
         self._owed.add(number)
         if len(self._owed) > OWED_MAX:
             self._end(f"it owes {len(self._owed)} answers", lies=False)
+
+    def _longest(self) -> int:
+        """Bytes that a line may take now: few questions have long answers."""
+        short = all(asked.do in SHORT for asked in self._asked.values())
+        return SHORT_MAX if short and not self._owed else LINE_MAX
 
     def _look_for_greeting(self) -> None:
         found = self._doorstep.look(self._lines)

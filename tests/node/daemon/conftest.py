@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.daemon.living import Bell, Node
+from tests.node.daemon.living import Bell, Node, end_all, until
 
 MakeNode = Callable[..., Node]
 MakeBell = Callable[[str], Bell]
+
+
+def all_gone(nodes: list[Node]) -> bool:
+    """Whether nobody was left; who was just being started had no environment to be found by."""
+    left = [pid for node in nodes for pid in node.processes()]
+    for node in nodes:
+        end_all(node.processes)
+    return not left
 
 
 @pytest.fixture
@@ -27,7 +35,7 @@ def make_node(tmp_path: Path) -> Iterator[MakeNode]:
     yield make
     for node in nodes:
         node.clean_up()
-    assert [pid for node in nodes for pid in node.processes()] == []
+    until(lambda: all_gone(nodes), "the end of all who carry a home of theirs")
 
 
 @pytest.fixture
