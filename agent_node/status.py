@@ -35,9 +35,10 @@ def build_report(
     """The report at `now`. A node that does not dispatch is never idle, however empty it is."""
     running = _running(facts)
     takes_work = dispatching and facts.state == "active"
-    idle = dispatching and is_empty(facts, doubts) and facts.state == "active"
+    idle = takes_work and is_empty(facts, doubts)
     since = _idle_since(facts, doubts, now)
     agents = facts.agents or _unclaimed(settings)
+    cannot_start = _cannot_start(settings, disk_free)
     return {
         "schema": SCHEMA,
         "node": facts.name,
@@ -66,10 +67,7 @@ def build_report(
         "budget_remaining_usd": None,
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
-        "needs_you": [
-            *_needs_you(facts, doubts),
-            *(_cannot_start(settings, disk_free) if dispatching else ()),
-        ],
+        "needs_you": [*_needs_you(facts, doubts), *(cannot_start if dispatching else ())],
     }
 
 

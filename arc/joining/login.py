@@ -18,7 +18,7 @@ import asyncssh
 from arc.errors import LoginRefused, NodeUnreachable, WrongUse
 from arc.keys import private_key_path
 from arc.links.hostkeys import KINDS, HostKey, parse_host_key
-from arc.links.ssh import CIPHERS, CLOSE_S, CONNECT_S, KEX, MACS, is_strict, where
+from arc.links.ssh import CIPHERS, CONNECT_S, KEX, MACS, is_strict, let_go, where
 from arc.links.translating import BANNER, KEYS, LOGIN, TCP, Failure, explain, not_strict
 from arc.settings import FleetSettings, NodeEntry
 
@@ -190,16 +190,6 @@ def _failure(
 ) -> Failure:
     return Failure(where(node), witness.stage, type(error).__name__, str(error), CONNECT_S,
                    pinned, witness.offered)  # fmt: skip
-
-
-async def let_go(connection: asyncssh.SSHClientConnection) -> None:
-    """End a connection; whatever does not end within two seconds is cut."""
-    connection.close()
-    try:
-        async with asyncio.timeout(CLOSE_S):
-            await connection.wait_closed()
-    except TimeoutError:
-        connection.abort()
 
 
 class Witness(asyncssh.SSHClient):

@@ -17,7 +17,7 @@ from agent_node.text import safe_text, size
 from arc.errors import AnswerUnreadable, ArcError, HostKeyChanged, NeedsWord
 from arc.keys import read_public_key
 from arc.links.hostkeys import HostKey, HostKeys
-from arc.links.ssh import where
+from arc.links.ssh import let_go, where
 from arc.settings import FleetSettings
 
 from . import installing
@@ -27,7 +27,7 @@ from .errors import JoinRefused, KeyTooStrong
 from .fleet_file import check_entry, write_entry
 from .installing import Program
 from .judging import Finding, judge
-from .login import OwnLogin, hub_login, let_go, own_login, own_public_key, shown_key
+from .login import OwnLogin, hub_login, own_login, own_public_key, shown_key
 from .look import Look, read_look
 from .meeting import meet
 from .restricted import what_is_granted

@@ -73,7 +73,7 @@ class SshWay:
         if self._lifetime is not None:
             self._lifetime.forget()
         if connection is not None:
-            await _closed(connection)
+            await let_go(connection)
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
         try:
@@ -141,7 +141,7 @@ async def offered_key(node: NodeEntry, settings: FleetSettings) -> HostKey | Non
         connection = await connect(node, settings, None, witness)
     except (OSError, asyncssh.Error):
         return witness.offered  # refused by us, as meant; without a key the first error stands
-    await _closed(connection)
+    await let_go(connection)
     return witness.offered
 
 
@@ -189,7 +189,8 @@ def is_strict(connection: asyncssh.SSHClientConnection) -> bool:
     return getattr(connection, "_strict_kex", False) is True
 
 
-async def _closed(connection: asyncssh.SSHClientConnection) -> None:
+async def let_go(connection: asyncssh.SSHClientConnection) -> None:
+    """End a connection; whatever does not end within two seconds is cut."""
     connection.close()
     try:
         async with asyncio.timeout(CLOSE_S):

@@ -74,7 +74,7 @@ class Ground:
             raise CommandFailed(f"the ground of the nodes could not be made: {complaint}")
         self.pid = int(said)
         self._network = os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        self.disks = Path(f"/proc/{self.pid}/root/mnt")
+        self.disks = Path("/proc", str(self.pid), "root", "mnt")
         self.shared = self.disks / "shared"
 
     def cgroup(self, name: str) -> Path | None:

@@ -77,7 +77,8 @@ def make_disk(root: Path, name: str, address: str, borrowed: tuple[str, ...]) ->
         (root / sticky).chmod(0o1777)
     for user in USERS:
         if user.home.startswith(("/home", "/root")):
-            _home(root, user, passable=any(path.startswith("/root/") for path in borrowed))
+            passable = any(Path(path).is_relative_to(user.home) for path in borrowed)
+            _home(root, user, passable=passable)
     new_host_key(root, "ed25519")
 
 
