@@ -8,6 +8,7 @@ it can do it does harmlessly, so that the node's owner can show that each deed i
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -51,9 +52,13 @@ def trace(pid: int) -> None:
 
 
 def use_what_it_has_open(pid: int) -> None:
-    """A shim has its attempt's folder open, and the folder where the daemon hears tasks."""
+    """A shim has its attempt's folder open, and the folder where the daemon hears tasks.
+
+    What was closed since it was listed is no refusal: a daemon at work opens and closes all day.
+    """
     for number in os.listdir(f"/proc/{pid}/fd"):
-        os.stat(f"/proc/{pid}/fd/{number}")
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(f"/proc/{pid}/fd/{number}")
 
 
 Deed = Callable[[], None]
