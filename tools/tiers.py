@@ -15,6 +15,7 @@ import pytest
 
 from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreter
 from tools.laboratory import faketime, missing_for_nodes, missing_for_slow_cables
+from tools.tally import OUTCOMES, Tally, write_tally
 
 TESTS = "tests/"
 SKIP_FORM = "needs NAME: what is missing"
@@ -77,30 +78,35 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
 
 
 class Tiers:
-    """Counts what became of each tier, a tier being a folder of tests/."""
+    """Counts what became of each tier, a tier being a folder of tests/.
 
-    def __init__(self) -> None:
-        self.ran: dict[str, Counter[str]] = {}
-        self.cannot: Counter[str] = Counter()
-        self.unlawful: list[str] = []
-        self.deselected: Counter[str] = Counter()
+    `file`: where to leave the count for who adds up several runs; None: nowhere.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.tally = Tally()
+        self.file = file
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Tests of another run, such as `make soak`, are named, not forgotten."""
-        self.deselected.update(tier_of(item.nodeid) for item in items)
+        self.tally.deselected.update(tier_of(item.nodeid) for item in items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test counts once: by its call, or by the set-up or tear-down that ended it."""
         if report.when == "call" or report.outcome != "passed":
-            self.ran.setdefault(tier_of(report.nodeid), Counter())[report.outcome] += 1
+            self.count(report.nodeid, report.outcome)
         if report.skipped and not hasattr(report, "wasxfail"):
             self.judge_skip(report.nodeid, skip_reason(report.longrepr))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that skips itself is held to the same rule as a test."""
         if report.skipped:
-            self.ran.setdefault(tier_of(report.nodeid), Counter())["skipped"] += 1
+            self.count(report.nodeid, "skipped")
             self.judge_skip(report.nodeid, skip_reason(report.longrepr))
+
+    def count(self, nodeid: str, outcome: str) -> None:
+        """One more of this outcome in the tier of this test."""
+        self.tally.ran.setdefault(tier_of(nodeid), Counter())[outcome] += 1
 
     def judge_skip(self, nodeid: str, reason: str) -> None:
         """A skip stands only where the machine really lacks what the test says it needs."""
@@ -108,28 +114,43 @@ class Tiers:
         if objection is None and tier_of(nodeid) in MUST_RUN:
             objection = f"skipped, but this tier must run here: {reason}"
         if objection is None:
-            self.cannot[reason] += 1
+            self.tally.cannot[reason] += 1
         else:
-            self.unlawful.append(f"{nodeid}: {objection}")
+            self.tally.unlawful.append(f"{nodeid}: {objection}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A test that could have run and did not is a failure of the run."""
-        if self.unlawful and session.exitstatus == pytest.ExitCode.OK:
+        if self.tally.unlawful and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The table that a person reads, just above pytest's own closing line."""
         terminalreporter.section("tiers")
-        for line in self.lines():
+        for line in self.tally.lines():
             terminalreporter.write_line(line)
+        if self.file is not None:
+            self.tally.outcomes, self.tally.troubles = outcomes(terminalreporter)
+            self.tally.cpu_s = sum(os.times()[:4])
+            write_tally(self.tally, self.file)
 
-    def lines(self) -> list[str]:
-        """Count first, then what could not run and why, then what nobody may skip."""
-        ran = [f"ran     {tier:12} {told(count)}" for tier, count in sorted(self.ran.items())]
-        cannot = [f"cannot  {reason} (tests: {n})" for reason, n in sorted(self.cannot.items())]
-        later = [f"not now {tier:12} {n} deselected by markers; make soak runs the long ones"
-                 for tier, n in sorted(self.deselected.items())]
-        return ran + cannot + later + [f"FAILED  {line}" for line in self.unlawful]
+
+def outcomes(reporter: pytest.TerminalReporter) -> tuple[Counter[str], list[str]]:
+    """How often pytest's closing line has each of its words, and its lines of what failed."""
+    counts = Counter({
+        word: sum(getattr(one, "count_towards_summary", True) for one in reporter.stats[word])
+        for word in OUTCOMES if word in reporter.stats
+    })  # fmt: skip
+    failed = [f"{told} {one.nodeid} - {first_line(one)}"
+              for told, word in (("FAILED", "failed"), ("ERROR", "error"))
+              for one in reporter.stats.get(word, [])]  # fmt: skip
+    return counts, failed
+
+
+def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The beginning of what went wrong."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    words = str(crash.message if crash is not None else report.longrepr).strip()
+    return words.split("\n", 1)[0]
 
 
 def objection_to_skip(reason: str) -> str | None:
@@ -154,12 +175,11 @@ def tier_of(nodeid: str) -> str:
     return parts[0] if len(parts) > 1 else "fences"
 
 
-def told(count: Counter[str]) -> str:
-    """`12 passed, 1 skipped`, in that order, leaving out what did not happen."""
-    return ", ".join(f"{count[word]} {word}" for word in ("passed", "failed", "skipped")
-                     if count[word])
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--tally` is for tools.all_tiers, which runs several of us side by side."""
+    parser.addoption("--tally", metavar="FILE", type=Path, help="leave the counts here as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Loaded by `-p tools.tiers`, which is what make test does."""
-    config.pluginmanager.register(Tiers(), "arc-tiers")
+    config.pluginmanager.register(Tiers(config.getoption("--tally")), "arc-tiers")

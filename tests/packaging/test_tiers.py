@@ -29,9 +29,9 @@ def test_a_tier_that_must_run_may_not_be_skipped_for_anything(
     monkeypatch.setattr(tiers, "MUST_RUN", frozenset({"ssh"}))
     told = tiers.Tiers()
     told.judge_skip("tests/node/test_x.py::test_y", "needs forge: there is none")
-    assert told.unlawful == []
+    assert told.tally.unlawful == []
     told.judge_skip("tests/ssh/test_x.py::test_y", "needs forge: there is none")
-    assert "must run here" in told.unlawful[0]
+    assert "must run here" in told.tally.unlawful[0]
 
 
 @pytest.mark.parametrize(("args", "apart", "expected"), [
