@@ -9,9 +9,10 @@ from .errors import NodeError
 from .home import Home
 from .log import log
 from .processes import Identity
-from .queries import OpenAttempt, OpenAttempts
+from .queries import OpenAttempt, OpenAttempts, ShowTask
 from .runs import Run
-from .task import State
+from .task import State, Task
+from .validation import is_judged
 
 
 def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
@@ -26,9 +27,16 @@ def adopt_all(dispatcher: Dispatcher, home: Home) -> int:
             dispatcher.store.apply(Finish(attempt.uid, attempt.n, unproved))
             continue
         run.user = dispatcher.user_of(run.agent)
+        run.judged = _judged(dispatcher, run.uid)
         dispatcher.runs.add(run)
         dispatcher.look(run)
     return len(open_attempts)
+
+
+def _judged(dispatcher: Dispatcher, uid: str) -> Task | None:
+    """The whole task, where its output has to be judged before it counts."""
+    shown = dispatcher.store.read(ShowTask(uid))
+    return shown.task if shown is not None and is_judged(shown.task.validate) else None
 
 
 def _run_of(attempt: OpenAttempt, home: Home) -> Run:

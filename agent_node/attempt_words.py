@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from .commands import Add, Beat, Sender
+from .commands import Added, Beat, Sender
 from .desk import Desk, Session
 from .errors import Refused
-from .orders import new_task
+from .graph_words import Parent, Spawn, Submit
+from .newborn import new_task
 from .queries import OpenAttempt, OpenAttempts
 from .requests import Request
 from .strict import JsonObject
 from .task import built_task
+from .ulid import fresh_ulid
 from .wire import added_out
 
 ATTEMPT_MAX = 10**8
@@ -18,7 +20,7 @@ PROGRESS_MAX = 4096
 
 def answer_heartbeat(desk: Desk, session: Session, request: Request) -> JsonObject:
     """The program of this attempt is alive."""
-    return _beat(desk, session, request, None)
+    return _beat(desk, session, request, None, own=True)
 
 
 def answer_progress(desk: Desk, session: Session, request: Request) -> JsonObject:
@@ -26,24 +28,44 @@ def answer_progress(desk: Desk, session: Session, request: Request) -> JsonObjec
     return _beat(desk, session, request, request.fields.text("text", PROGRESS_MAX))
 
 
-def _beat(desk: Desk, session: Session, request: Request, progress: str | None) -> JsonObject:
+def _beat(
+    desk: Desk, session: Session, request: Request, progress: str | None, *, own: bool = False
+) -> JsonObject:
+    """Nothing has to be looked at or reported anew for it, so the daemon is not told."""
     attempt = _attempt_of(desk, session, request)
-    if not desk.apply(request, Beat(attempt.uid, attempt.n, progress)):
+    beat = Beat(attempt.uid, attempt.n, progress, own)
+    if not request.dry_run and not desk.store.apply(beat):
         raise _not_yours(attempt.uid, attempt.n)
     return {"accepted": True}
 
 
 def answer_spawn(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """A new task of this task's own: the node says who made it and whose child it is."""
+    """New work of this task's own, a task or a whole graph: the node says whose child it is.
+
+    With `wait` the task is put back when its program has ended well, until that work has ended.
+    """
     attempt = _attempt_of(desk, session, request)
     made_by = f"agent:{attempt.agent}"
+    parent = Parent(attempt.uid, attempt.n, waits=request.fields.flag("wait"))
+    if request.fields.has("graph"):
+        return _spawn_graph(desk, request, parent, made_by)
     given = new_task(request.fields.inside("task").values)
-    own = {"parent": attempt.uid, "origin": made_by, "source": made_by}
-    child = built_task({**given.__dict__, **own})
-    (added,) = desk.apply(request, Add((child,), Sender(by=made_by)))
-    if added.outcome == "refused" and added.because is not None:
-        raise Refused("refused", added.because.text, added.because.rule)
-    return added_out(added)
+    child = built_task({**given.__dict__, "origin": made_by, "source": made_by})
+    spawned = desk.apply(request, Spawn(child, parent, Sender(by=made_by)))
+    if spawned.outcome == "refused" and spawned.because is not None:
+        raise Refused("refused", spawned.because.text, spawned.because.rule)
+    return added_out(Added(spawned.uid, spawned.outcome, spawned.because))
+
+
+def _spawn_graph(desk: Desk, request: Request, parent: Parent, made_by: str) -> JsonObject:
+    from .graph_document import read_graph  # few tasks make graphs
+    from .graph_reply import submitted_out
+
+    graph = read_graph(request.fields.values.get("graph"), mint=fresh_ulid, source=made_by)
+    done = desk.apply(request, Submit(graph, Sender(by=made_by), parent))
+    if done.outcome == "refused" and done.because is not None:
+        raise Refused("refused", done.because.text, done.because.rule)
+    return submitted_out(graph, done)
 
 
 def _attempt_of(desk: Desk, session: Session, request: Request) -> OpenAttempt:

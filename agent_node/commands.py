@@ -89,6 +89,8 @@ class Claimed:
     task: Task
     n: int
     token: str
+    context: JsonObject = field(default_factory=dict)  # by reference, what other tasks left
+    workspace: int | None = None  # the attempt whose folder was kept; None: it begins anew
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,24 @@ class Started(Command["bool"]):
 
 
 @dataclass(frozen=True)
+class Validate(Command["bool"]):
+    """The program of an attempt ended well, and its output is judged: RUNNING to VALIDATING."""
+
+    uid: str
+    n: int
+
+
+@dataclass(frozen=True)
 class Result:
     """How an attempt ended. `interrupted` costs no retry and is counted, three times at most;
-    `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task.
+    `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task, and
+    so does `unvalidated`: the program ended well, and nobody could judge its output.
     """
 
-    kind: Literal["completed", "failed", "interrupted", "requeued", "unproved", "cancelled"]
+    kind: Literal[
+        "completed", "failed", "interrupted", "requeued", "unproved", "unvalidated", "cancelled",
+        "waiting",
+    ]
     error_kind: str | None = None
     message: str | None = None
     output: JsonValue = None
@@ -154,6 +168,16 @@ class Beat(Command["bool"]):
     uid: str
     n: int
     progress: str | None = None
+    own: bool = False  # its program itself says so, and so may be expected to go on saying so
+
+
+@dataclass(frozen=True)
+class Stalled(Command["bool"]):
+    """The attempt gives no sign of life any more; that is written down, and nothing else."""
+
+    uid: str
+    n: int
+    because: str
 
 
 @dataclass(frozen=True)
@@ -219,6 +243,15 @@ class Resolve(Command["Changed"]):
 
     uid: str
     to: Literal["done", "failed", "cancelled"]
+    reason: str = ""
+    sender: Sender = OWNER
+
+
+@dataclass(frozen=True)
+class Review(Command["Changed"]):
+    """A person looked at a dead letter; it stays dead, and says who looked and what they found."""
+
+    uid: str
     reason: str = ""
     sender: Sender = OWNER
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from .budget import Money
 from .errors import BadSettings
 from .plain_files import read_plain
 from .toml_lines import lines_of
@@ -21,6 +21,9 @@ LABEL_MAX = 64  # characters of one skill, need, tag or model
 SLOTS_MAX = 1000
 JOURNALS = ("wal", "truncate")
 STDIN_KINDS = ("json", "body")
+ON_STALL = ("show", "fail")
+VALIDATOR_STDIN = ("output", "json")
+VALIDATOR_MAX_S = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
@@ -43,11 +46,25 @@ class AgentSettings:
     """The account that its tasks run as, its own or the node's; None: the node's own user."""
     max_s: int | None = None
     """The deadline of tasks that name none; None means no deadline."""
+    on_stall: str = "show"
+    """What follows 90 s without a heartbeat: `show` says so, `fail` also ends the attempt."""
 
     @property
     def starter(self) -> tuple[str, ...]:
         """The way its shims change user; agents with the same way share a zygote."""
         return ("as", self.run_as) if self.run_as else self.prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatorSettings:
+    """One program that judges outputs here; tasks name it, and never its command."""
+
+    name: str
+    run: tuple[str, ...]
+    stdin: str = "output"
+    """`output`: the output alone; `json`: an object with the `task` and its `output`."""
+    max_s: int | None = None
+    """None means the limit of its kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +85,18 @@ class NodeSettings:
     lease_min_s: int = 10
     lease_max_s: int = 600
     agents: tuple[AgentSettings, ...] = ()
+    validators: tuple[ValidatorSettings, ...] = ()
+    budget_usd: str | None = None
+    """What may be spent here a UTC day; None means no limit."""
+    urgent_overdraft: bool = False
+    """Whether P1 to P4 go on when that is spent."""
+    assume_usd: str = "0"
+    """What an attempt is taken to cost whose task has no `max_cost_usd`."""
+
+    @property
+    def money(self) -> Money:
+        """The same as the store counts by."""
+        return Money(self.budget_usd, self.urgent_overdraft, self.assume_usd)
 
 
 def read_settings(path: Path) -> NodeSettings:
@@ -114,6 +143,10 @@ def _node(top: Table) -> NodeSettings:
         lease_min_s=top.count("lease_min_s", default.lease_min_s, low=10, high=600),
         lease_max_s=top.count("lease_max_s", default.lease_max_s, low=10, high=600),
         agents=tuple(_agent(table, run_as) for table in top.tables("agent")),
+        validators=tuple(_validator(table) for table in top.named_tables("validators")),
+        budget_usd=top.money("budget_usd"),
+        urgent_overdraft=top.flag("urgent_overdraft", default=default.urgent_overdraft),
+        assume_usd=top.money("assume_usd") or default.assume_usd,
     )
 
 
@@ -139,6 +172,20 @@ def _agent(table: Table, run_as: str | None) -> AgentSettings:
         prefix=prefix,
         run_as=own or run_as,
         max_s=table.count("max_s", 0, low=1, high=31_536_000) or None,
+        on_stall=table.choice("on_stall", ON_STALL, "show"),
+    )
+
+
+def _validator(table: Table) -> ValidatorSettings:
+    table.only(field.name for field in fields(ValidatorSettings) if field.name != "name")
+    run = table.texts("run", needed=True)
+    if not run or not run[0]:
+        table.wrong("run", 'needs at least the program: run = ["pytest", "-q"]')
+    return ValidatorSettings(
+        name=str(table.place[-1]),
+        run=run,
+        stdin=table.choice("stdin", VALIDATOR_STDIN, "output"),
+        max_s=table.count("max_s", 0, low=1, high=VALIDATOR_MAX_S) or None,
     )
 
 
@@ -174,124 +221,3 @@ def _check_together(settings: NodeSettings, top: Table) -> None:
             table = top.tables("agent")[index]
             table.wrong("name", f"{agent.name} is already agent[{seen[agent.name] + 1}]")
         seen[agent.name] = index
-
-
-def render_new_toml(
-    name: str,
-    skills: tuple[str, ...] = (),
-    slots: int = 1,
-    run: tuple[str, ...] = (),
-    run_as: str | None = None,
-) -> str:
-    """A new node's settings as a file for people: each key with its meaning and its default.
-
-    Without a program to run, the agent stands there as a comment to be filled in.
-    """
-    default = NodeSettings(name=name)
-    node = _NODE_TEXT.format(
-        name=toml_text(name),
-        queue_max=default.queue_max,
-        output_cap=default.output_cap // MIB,
-        disk_floor=default.disk_floor // GIB,
-        default=default,
-        run_as=f"run_as = {toml_text(run_as)}" if run_as else '# run_as = "arc-run"',
-    )
-    agent = _AGENT_TEXT.format(
-        name=toml_text(name),
-        run=toml_list(run or ("my-agent", "--print")),
-        slots=slots,
-        skills=toml_list(skills),
-    )
-    return node + (agent if run else "".join(_commented(agent)))
-
-
-def _commented(text: str) -> list[str]:
-    lines = text.splitlines(keepends=True)
-    return [line if line.startswith(("#", "\n")) else f"# {line}" for line in lines]
-
-
-def toml_list(items: tuple[str, ...]) -> str:
-    """The texts as a TOML list."""
-    return f"[{', '.join(toml_text(item) for item in items)}]"
-
-
-def toml_text(text: str) -> str:
-    """The text as a TOML string; JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-_NODE_TEXT = """\
-# Settings of this node. An unknown key is an error that names its line.
-# What stands in comments is the default. After a change: restart `agent-node run`;
-# `agent-node doctor` reads this file and says what is wrong with it.
-
-# How the fleet calls this node: a-z, 0-9 and -, at most 32 characters.
-name = {name}
-
-# Waiting tasks (READY and HELD) it takes at most.
-# queue_max = {queue_max}
-
-# With less free space than this it claims nothing. Bytes, or text such as "512MiB".
-# disk_floor = "{disk_floor}GiB"
-
-# What is kept of each output stream of an attempt: its head and its tail.
-# output_cap = "{output_cap}MiB"
-
-# Seconds between TERM and KILL when a task has to end.
-# grace_s = {default.grace_s}
-
-# Seconds that a stopping daemon waits for running tasks; after that they run on without it.
-# stop_grace_s = {default.stop_grace_s}
-
-# The shortest and the longest lease, in seconds, of a task that is being moved away.
-# lease_min_s = {default.lease_min_s}
-# lease_max_s = {default.lease_max_s}
-
-# How SQLite keeps its promises: "wal", or "truncate" for who prefers a rollback journal.
-# journal = "{default.journal}"
-
-# The account that tasks run as, which can read neither the queue nor the keys. Without it they
-# run as this node's own user. `agent-node doctor` says what root has to type for it once.
-{run_as}
-
-# Where optional Python packages of this node lie. Without it: standard library only.
-# extras_path = "/opt/arc/extras"
-
-# A program that runs tasks; one such table for each program.
-"""
-
-_AGENT_TEXT = """\
-[[agent]]
-name = {name}
-
-# The command as a list; no shell reads it, and a task never adds to it.
-run = {run}
-
-# How many tasks it runs at the same time.
-slots = {slots}
-
-# What a task may need that this agent can do.
-skills = {skills}
-
-# The models it offers. Empty: the wish of a task is passed on as it is.
-# models = []
-
-# What it reads on stdin: "json" (the whole task), "body" (its text alone), or a text of yours:
-# stdin = {{template = "Do this: {{subject}}\\n{{body}}"}}
-# stdin = "json"
-
-# The folder it starts in. Without it: the folder of the attempt.
-# cwd = "/srv/work"
-
-# Variables of the daemon that it may see, such as "ANTHROPIC_API_KEY".
-# env = []
-
-# An account of its own, where it should not be the one that the node's run_as names.
-# run_as = "arc-run-2"
-
-# Stands before its supervisor, such as ["nice", "-n", "10"]. To change the user, take run_as.
-# prefix = []
-
-# Seconds until a task is stopped that names no limit itself. Without it: no limit.
-# max_s = 3600
-"""

@@ -14,7 +14,8 @@ from . import program
 from .adoption import adopt_all
 from .apart import REPLACE, start_upgrader
 from .arrivals import Arrivals
-from .capabilities import capabilities, is_program
+from .beating import Beating
+from .capabilities import is_program, powers_of
 from .clock import Clock, iso, parse_iso
 from .commands import Add, Added, AgentRow, SetAgents, Wake
 from .config import NodeSettings
@@ -70,12 +71,15 @@ class Daemon:
             store, home=home, settings=settings, clock=clock, selector=self._selector,
             starters=self._starters, later=self._timers.later,
         )  # fmt: skip
+        self._beating = Beating(
+            store, self.dispatcher.runs, settings, clock, self.dispatcher.stop
+        )
         self._arrivals = Arrivals(self.dispatcher)
         self._drains = Drains(self.dispatcher, self._arrivals, self._timers)
         self._upkeep = Upkeep(store, self.dispatcher, self._timers, home)
         self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
         self._reporter = Reporter(home, clock, self._report)
-        self.dispatcher.before_start = self._reporter.changed
+        self.dispatcher.before_start = self._reporter.deny_idle
         self._was: tuple[object, ...] = ()
         self.makes_room = False  # whether the home's current program takes over this process
 
@@ -146,7 +150,7 @@ class Daemon:
         heard = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: self._child_ended}
         heard[REPLACE] = self._asked_to_make_room
         Signals(self._selector, heard)
-        common = capabilities(self._settings.extras_path)
+        common = powers_of(self._settings)
         agents = self._settings.agents
         rows = [AgentRow(one.name, one.slots, (*one.skills, *common)) for one in agents]
         self.store.apply(SetAgents(tuple(rows)))
@@ -176,7 +180,7 @@ class Daemon:
                 self._look_around()
             if self._reporter.wait_s() <= 0:
                 self._check_home()
-                self.dispatcher.record_beats()
+                self._dirty |= self._beating.turn()
                 self._reporter.turn()
         except DiskTrouble as error:
             self._disk_trouble(error)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
 from . import __version__
 from .apart import start_upgrader
+from .artifacts import Shelf, shelf_of
 from .clock import Clock
 from .commands import Add, Added, Command, Sender
 from .config import NodeSettings
@@ -20,6 +22,7 @@ from .requests import Request
 from .status import build_report
 from .store import Store
 from .strict import JsonObject
+from .uploads import Uploads
 
 Outcome = TypeVar("Outcome")
 
@@ -132,6 +135,16 @@ class Desk:
     settings: NodeSettings
     clock: Clock
     host: Host
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The files that tasks left here, or are to be given."""
+        return shelf_of(self.home.root)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Those that are on their way here."""
+        return Uploads(self.shelf)
 
     def apply(self, request: Request, command: Command[Outcome]) -> Outcome:
         """One durable transaction, or with `dry_run` what it would have answered."""

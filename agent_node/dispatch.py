@@ -7,16 +7,18 @@ import selectors
 from collections.abc import Callable
 
 from .attempts import create_folder
+from .baggage import Baggage
 from .clock import Clock
-from .commands import Beat, Claim, Claimed, Command, Finish, Finished, Result, Started
+from .commands import Claim, Claimed, Command, Finish, Finished, Result, Started
 from .config import AgentSettings, NodeSettings
-from .endings import look_at_end
+from .endings import as_stalled, look_at_end
 from .errands import Errands
 from .errors import DiskTrouble, NodeError
 from .evidence import Alive, Leftovers
 from .executors import executor_of
 from .failpoints import failpoint
 from .floor import AGAIN_S, Floor
+from .given import is_to_judge, with_inputs
 from .home import Home
 from .log import log
 from .other_evidence import Unseen
@@ -27,6 +29,8 @@ from .starters import Starters
 from .stopping import Stopping
 from .store.sqlite import SqliteStore
 from .strays import end_leftovers, end_strays
+from .validating import Validating
+from .validation import is_judged
 from .wardens import Wardens
 from .zygote_link import Spawned
 
@@ -49,10 +53,8 @@ class Dispatcher:
         starters: Starters,
         later: Callable[[float, Callable[[], None]], None],
     ) -> None:
-        self.store = store
-        self.runs = Runs()
-        self.claiming = True
-        self.news: list[str] = []
+        self.store, self.runs = store, Runs()
+        self.claiming, self.news = True, list[str]()
         self._home, self._settings, self._clock = home, settings, clock
         self._floor = Floor(home, store.live, settings.disk_floor, later)
         self._selector, self._starters, self._later = selector, starters, later
@@ -63,6 +65,14 @@ class Dispatcher:
         self._wardens = Wardens(Errands(selector, later), self.runs, starters, later)
         self._wardens.tidy_daily(agent.run_as for agent in settings.agents)
         self._stopping = Stopping(self.runs, self._wardens, later, settings.grace_s)
+        self._baggage = Baggage(
+            store, self.runs, home=home, settings=settings, later=later, record=self._record,
+            freed=self._ask_again,
+        )  # fmt: skip
+        self._validating = Validating(
+            store, home=home, settings=settings, starters=starters, later=later, look=self.look,
+            record=self._record, flush=self.flush_started,
+        )  # fmt: skip
 
     def work_may_have_come(self) -> None:
         """Something changed in the queue: every agent asks again."""
@@ -97,6 +107,7 @@ class Dispatcher:
         failpoint("dispatch.after_claim")
         task, n, boot_id = claimed.task, claimed.n, self._clock.boot_id()
         try:
+            claimed = with_inputs(self.store, claimed)
             folder = create_folder(str(self._home.tasks), task.uid, n)
         except (OSError, NodeError) as error:
             self._could_not_begin(task.uid, n, agent.name, error)
@@ -104,17 +115,22 @@ class Dispatcher:
         run = Run(task.uid, n, agent.name, claimed.token, boot_id, folder)
         run.user = self.user_of(agent.name)
         run.max_s = task.max_s if task.max_s is not None else agent.max_s
+        run.judged = task if is_judged(task.validate) else None
         self.runs.add(run)
+        self._baggage.give(run, agent, claimed, lambda ready: self._start(run, agent, ready))
+
+    def _start(self, run: Run, agent: AgentSettings, claimed: Claimed) -> None:
+        """Hand it to a shim; what becomes of it is followed by evidence."""
         try:
             job = executor_of(agent).prepare(
-                claimed, agent, folder, home=self._home, settings=self._settings
+                claimed, agent, run.folder, home=self._home, settings=self._settings
             )
             self.before_start()
             failpoint("dispatch.before_spawn")
-            self._starters.hand_over(agent, job, folder)
+            self._starters.hand_over(agent, job, run.folder)
             self._later(_LOOK_EVERY_S, lambda: self.look(run))  # a shim may die unheard
         except (OSError, NodeError) as error:
-            log("attempt_not_started", task=task.uid, attempt=n, because=str(error))
+            log("attempt_not_started", task=run.uid, attempt=run.n, because=str(error))
             self._dry.add(agent.name)  # whatever it is, it may be so for the next task, too
             self._later(AGAIN_S, self._ask_again)
             self._look_again(run)
@@ -124,22 +140,14 @@ class Dispatcher:
         """No folder, so nothing ran: the task waits again, and costs nothing."""
         log("attempt_not_started", task=uid, attempt=n, because=str(error))
         self._dry.add(agent)
-        ours, text = isinstance(error, NodeError), str(error)
-        result = Result("unproved" if ours else "requeued", message=text)
         self._later(AGAIN_S, self._ask_again)
-        self._give_up(Finish(uid, n, result))
+        ours = isinstance(error, NodeError)
+        end = Result("unproved" if ours else "requeued", message=str(error))
+        self._baggage.insist([Finish(uid, n, end)], lambda: None)
 
     def _ask_again(self) -> None:
         self.work_may_have_come()
         self.fill()
-
-    def _give_up(self, finish: Finish) -> None:
-        """Until it is written, the task stays claimed: nothing else may happen to it."""
-        try:
-            self.store.apply(finish)
-        except DiskTrouble as error:
-            log("result_waits", task=finish.uid, attempt=finish.n, because=str(error))
-            self._later(1.0, lambda: self._give_up(finish))
 
     def _starter_came_back(self) -> None:
         """What its predecessor had been given and never reported is judged by evidence."""
@@ -158,8 +166,9 @@ class Dispatcher:
             run.started = True
             if run.max_s is not None:
                 self._stopping.backstop(run, run.max_s + self._settings.grace_s)
-            self._started.append(Started(run.uid, run.n, *spawned.shim))
-            self.news.append("task_started")
+            if run.judging is None:
+                self._started.append(Started(run.uid, run.n, *spawned.shim))
+                self.news.append("task_started")
 
     def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
         """Be told when this shim ends; it is asked to stop at once if it was to."""
@@ -201,9 +210,15 @@ class Dispatcher:
             self._look_again(run)
             return
         if isinstance(end, Result):
-            self._record(run, end)
+            self._ended(run, end)
         else:
             self._pursue(run, end)
+
+    def _ended(self, run: Run, end: Result) -> None:
+        """What ended well may have to be judged first; its slot stays taken until then."""
+        result = self._validating.judge(run, end) if is_to_judge(self.store, run) else end
+        if result is not None:
+            self._baggage.take(run, as_stalled(run, result))
 
     def _pursue(self, run: Run, evidence: Alive | Leftovers | Unseen) -> None:
         """Not over yet: follow the shim, or end what it left behind, and look again."""
@@ -253,6 +268,7 @@ class Dispatcher:
             return
         self._started = []
         self.runs.remove(run)
+        self.store.live.stalled.pop(run.uid, None)
         self.news.append("task_finished")
         if isinstance(finished, Finished):
             self._recorded(run, finished)
@@ -282,10 +298,3 @@ class Dispatcher:
         agent = self._agent(run.agent)
         if agent is not None and finished.next is not None:
             self._take(agent, finished.next)
-
-    def record_beats(self) -> None:
-        """Take over the heartbeats that shims leave for programs that send none."""
-        beating = [run for run in self.runs if run.has_beaten()]
-        beats: list[Command[object]] = [Beat(run.uid, run.n) for run in beating]
-        if beats:
-            self.store.together(beats)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .answers import read_answer
 from .commands import Result
 from .evidence import (
@@ -34,6 +36,13 @@ def look_at_end(run: Run) -> Result | Alive | Leftovers | Unseen:
     if isinstance(evidence, Unprovable):
         return Result("unproved", message=evidence.why)
     return evidence
+
+
+def as_stalled(run: Run, result: Result) -> Result:
+    """Proven dead after it was ended for giving no sign of life: that is a failure of its own."""
+    if not run.stalled or result.kind != "interrupted":
+        return result
+    return replace(result, kind="failed", error_kind="stalled", message=run.stop_why)
 
 
 def _evidence(run: Run) -> Evidence | Unseen:

@@ -29,7 +29,7 @@ _is_stamp = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
 ).fullmatch
 _BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_is_money = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?").fullmatch
+is_money = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?").fullmatch
 
 
 def _wrong(value: JsonValue, name: str, wanted: str) -> BadInput:
@@ -127,7 +127,7 @@ def is_stamp(text: str) -> bool:
 
 def money(value: JsonValue, name: str) -> JsonValue:
     """An amount as a decimal string, never a float."""
-    if type(value) is not str or not _is_money(value):
+    if type(value) is not str or not is_money(value):
         raise BadInput('an amount is a decimal string such as "0.12"', name)
     return value
 
@@ -209,13 +209,18 @@ def anything(value: JsonValue, name: str) -> JsonValue:
     return value
 
 
-def listing(value: JsonValue, name: str) -> JsonValue:
+def listing(value: JsonValue, name: str, largest: int = EXTRA_MAX) -> JsonValue:
     """A list of objects or texts of bounded size."""
     if type(value) is not list:
         raise _wrong(value, name, "a list")
     if value:
-        check_size(value, name)
+        check_size(value, name, largest)
     return value
+
+
+def edge_list(value: JsonValue, name: str) -> JsonValue:
+    """The same where a task may wait for thousands of others."""
+    return listing(value, name, 16 * EXTRA_MAX)
 
 
 def check_size(value: JsonValue, name: str, largest: int = EXTRA_MAX) -> None:

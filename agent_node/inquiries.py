@@ -9,11 +9,11 @@ from .desk import Desk, Session
 from .errors import BadInput, Refused
 from .fields import one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
-from .queries import Candidates, Doubts, Events, ListTasks, Moved, ShowTask, Wanting
+from .queries import Candidates, DeadLetters, Doubts, Events, ListTasks, Moved, ShowTask, Wanting
 from .requests import Fields, Request
 from .strict import JsonObject
 from .task import State
-from .wire import EVENTS, chosen_out, doubt_out, fitting, given_out, listed_out, shown_out
+from .wire import EVENTS, chosen_out, dead_out, doubt_out, fitting, given_out, listed_out, shown_out
 
 PAGE_MAX = 1000
 EVENTS_MAX = 10_000
@@ -116,6 +116,18 @@ def answer_doubts(desk: Desk, session: Session, request: Request) -> JsonObject:
     return {"doubts": [doubt_out(doubt) for doubt in desk.store.read(Doubts())]}
 
 
+def answer_dead(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """A page of dead letters, each with every attempt, its cost, and what people said of it."""
+    asked = request.fields
+    query = DeadLetters(
+        limit=asked.limit(100, PAGE_MAX),
+        after=asked.after(),
+        poison=asked.flag("poison"),
+        resolved=asked.flag("resolved"),
+    )
+    return dead_out(desk.store.read(query))
+
+
 def answer_moved(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Tasks that left and are kept as copies: where each went, and whether its end is known."""
     asked = request.fields
@@ -133,7 +145,8 @@ def answer_moved(desk: Desk, session: Session, request: Request) -> JsonObject:
 def answer_events(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Events after a number; fewer than asked where one line could not hold them."""
     asked = request.fields
-    query = Events(after_seq=asked.after("after_seq"), limit=asked.limit(PAGE_MAX, EVENTS_MAX))
+    query = Events(after_seq=asked.after("after_seq"), limit=asked.limit(PAGE_MAX, EVENTS_MAX),
+                   domains=asked.flag("domains"))  # fmt: skip
     return {"events": list(fitting(desk.store.read(query)))}
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 # NamedTuples, not dataclasses, wherever the zygote looks: `dataclasses` would drag in `inspect`,
 # and every page the zygote owns is paid for again at each fork.
 TASK_JSON = "task.json"
+CONTEXT_JSON = "context.json"  # what other tasks left for this one
 STDIN = "stdin"  # what goes on stdin when that is not task.json
 STDOUT_LOG = "stdout.log"
 STDERR_LOG = "stderr.log"
@@ -27,9 +28,11 @@ SOCKET_NAME = "AGENT_NODE_SOCKET"  # the variable that tells another user's prog
 VERDICT_SCHEMA = "verdict/1"
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# To a shim, with three descriptors: job, attempt's folder, shim.lock; and for another user a
-# fourth, the folder of the socket at which the daemon hears tasks.
-RUN_ATTEMPT = b"attempt/1"
+# To a shim, the job behind it, with two descriptors: attempt's folder, shim.lock; and for another
+# user a third, the folder of the socket at which the daemon hears tasks. A job that makes the
+# message too long comes as a nameless file instead, with a descriptor before the others.
+RUN_ATTEMPT = b"attempt/2"
+ASK_MAX = 16 * 1024  # bytes of the message
 REPLY_MAX = 4096  # bytes of a shim's answer, which comes with its pidfd
 
 OUTPUT_CAP = 8 * 1024 * 1024
@@ -56,6 +59,7 @@ class Job(NamedTuple):
     output_cap: int = OUTPUT_CAP
     beat_s: float = BEAT_S
     shared: bool = False  # the shim runs as another user, whose files the node has to read
+    mute: bool = False  # its program cannot speak to the node, as a validator need not
     place: str = ""  # that user's own folder for this attempt, which the shim makes; "": none
 
 

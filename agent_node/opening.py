@@ -77,6 +77,7 @@ def opened(
             journal=settings.journal,
             queue_max=settings.queue_max,
         )
+        store.spend_within(settings.money)
         try:
             if distrust:
                 store.settle_in(machine=machine_id(), unknown_attempts=[], distrust=distrust)

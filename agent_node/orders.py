@@ -14,6 +14,7 @@ from .commands import (
     Command,
     Resolve,
     RetryNow,
+    Review,
     Sender,
     SetFields,
     SetNode,
@@ -22,19 +23,18 @@ from .desk import Desk, Session
 from .errors import BadInput, Refused
 from .fields import checked
 from .moves import Quarantine
+from .newborn import new_task
 from .ownership import release_node, take_back
 from .queries import Facts, OpenAttempts
 from .requests import REASON_MAX, Request
 from .strict import JsonObject, JsonValue
-from .task import DEFAULTS, FIELDS, LIFE, SETTABLE, Task, task_from
-from .ulid import fresh_ulid, is_ulid
+from .task import FIELDS, SETTABLE, Task
+from .ulid import is_ulid
 from .wire import added_out, changed_out
 
 TASKS_MAX = 10_000
 UIDS_MAX = 1000
 DRAIN_MAX_S = 7 * 86_400
-# Whoever makes a task says where it comes from; the rest of its life is the node's to write.
-UNBORN = LIFE - {"source"}
 _SET_FIELDS = {name: FIELDS[name] for name in SETTABLE}
 
 T = TypeVar("T")
@@ -70,18 +70,6 @@ def _with_the_others(added: Added) -> Added:
         return added
     because = Because("whole", "another task of this request was refused, so none was added")
     return Added(added.uid, "refused", because)
-
-
-def new_task(document: JsonValue) -> Task:
-    """A task as it may be born: it brings no state, no attempts and no epoch of its own."""
-    if isinstance(document, dict):
-        for name in sorted(UNBORN & document.keys()):
-            if document[name] not in (None, DEFAULTS[name]):
-                raise BadInput("is written by the node alone, not by whoever adds the task", name)
-        document = {name: value for name, value in document.items() if name not in UNBORN}
-        if "uid" in document:
-            return task_from(document)
-    return task_from(document, mint=fresh_ulid())
 
 
 def _uid_of(document: JsonValue) -> str:
@@ -124,6 +112,11 @@ def answer_cancel(desk: Desk, session: Session, request: Request) -> JsonObject:
 def answer_retry(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Tasks that ended badly are READY again."""
     return _each(desk, session, request, RetryNow)
+
+
+def answer_dead_review(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """Somebody looked at dead letters; they stay dead."""
+    return _each(desk, session, request, Review)
 
 
 def answer_resolve(desk: Desk, session: Session, request: Request) -> JsonObject:

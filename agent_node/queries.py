@@ -54,7 +54,11 @@ class NodeFacts:
     drain_until: str | None
     drain_then: str | None
     event_seq: int
+    stalled: tuple[tuple[str, str], ...] = ()  # tasks that run and give no sign of life, since when
     unmet: tuple[tuple[tuple[str, ...], int], ...] = ()  # needs of READY tasks nobody here meets
+    budget_remaining_usd: str | None = None  # None: the node has no limit
+    awaiting: int = 0  # tasks elsewhere whose end somebody here waits for, counted up to 1000
+    retried: int = 0  # READY, failed by everybody here who can run them, counted up to 1000
 
 
 class Facts(Query[NodeFacts]):
@@ -67,6 +71,8 @@ class Listed:
 
     tasks: tuple[Task, ...]
     next: int | None
+    care: dict[str, JsonObject] = field(default_factory=dict)  # by uid: what is known of the dead
+    order: dict[str, JsonObject] = field(default_factory=dict)  # by uid: what it is worth now
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ class Shown:
     attempts: tuple[JsonObject, ...]
     moves: tuple[JsonObject, ...]
     events: tuple[JsonObject, ...]
+    care: JsonObject = field(default_factory=dict)
+    order: JsonObject = field(default_factory=dict)  # what it is worth now; empty once it ended
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,33 @@ class ShowTask(Query["Shown | None"]):
     """
 
     uid: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A dead letter whole but for its body: `care` holds poison, reviewed, resolution, cost."""
+
+    task: Task
+    attempts: tuple[JsonObject, ...]
+    care: JsonObject
+
+
+@dataclass(frozen=True)
+class DeadPage:
+    """One page of dead letters, and the `seq` after which the next page starts; None: the last."""
+
+    letters: tuple[DeadLetter, ...]
+    next: int | None
+
+
+@dataclass(frozen=True)
+class DeadLetters(Query[DeadPage]):
+    """Dead letters in the order in which their tasks came."""
+
+    limit: int = 100
+    after: int = 0
+    poison: bool = False  # only those that are poison
+    resolved: bool = False  # those that were dead once, too, whatever they are now
 
 
 @dataclass(frozen=True)
@@ -147,10 +182,13 @@ class Doubts(Query[tuple[Doubt, ...]]):
 
 @dataclass(frozen=True)
 class Events(Query[tuple[JsonObject, ...]]):
-    """Durable, numbered events after a number."""
+    """Durable, numbered events after a number; with `domains`, ends of attempts name the domain of
+    their task, where it is still here.
+    """
 
     after_seq: int = 0
     limit: int = 1000
+    domains: bool = False
 
 
 @dataclass(frozen=True)

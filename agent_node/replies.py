@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from . import __version__
+from .artifact_orders import answer_artifact, answer_artifact_put, answer_artifacts_missing
 from .attempt_words import answer_heartbeat, answer_progress, answer_spawn
+from .budget_orders import answer_budget, answer_set_budget
 from .clock import Clock
 from .config import NodeSettings
 from .desk import Desk, Host, Session
 from .errors import NodeError, Refused
+from .graph_orders import (
+    answer_alive,
+    answer_awaits,
+    answer_ended,
+    answer_graph,
+    answer_graph_cancel,
+    answer_graphs,
+    answer_joined,
+    answer_submit,
+)
 from .home import Home
 from .inquiries import (
     answer_candidates,
+    answer_dead,
     answer_doubts,
     answer_events,
     answer_list,
@@ -25,6 +38,7 @@ from .moves import Abort, Activate, Commit, Drop, Settled
 from .orders import (
     answer_add,
     answer_cancel,
+    answer_dead_review,
     answer_drain,
     answer_pause,
     answer_quarantine,
@@ -85,9 +99,24 @@ HANDLERS: dict[str, Handler] = {
     "retry": answer_retry,
     "resolve": answer_resolve,
     "release": answer_release,
+    "budget": answer_budget,
+    "set_budget": answer_set_budget,
+    "dead": answer_dead,
+    "dead_review": answer_dead_review,
     "events": answer_events,
     "subscribe": answer_subscribe,
     "upgrade": answer_upgrade,
+    "submit": answer_submit,
+    "graphs": answer_graphs,
+    "graph": answer_graph,
+    "graph_cancel": answer_graph_cancel,
+    "awaits": answer_awaits,
+    "ended": answer_ended,
+    "alive": answer_alive,
+    "joined": answer_joined,
+    "artifact": answer_artifact,
+    "artifact_put": answer_artifact_put,
+    "artifacts_missing": answer_artifacts_missing,
     "heartbeat": answer_heartbeat,
     "progress": answer_progress,
     "spawn": answer_spawn,

@@ -20,6 +20,7 @@ DOUBTS_MAX = 100_000
 SECONDS_MAX = 10**10
 BYTES_MAX = 2**60
 SAID_MAX = 1000
+_is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
 _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
 STATES = ("active", "paused", "draining", "drained", "quarantined")
 
@@ -67,6 +68,9 @@ class StatusReport(NamedTuple):
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
     needs_you: tuple[str, ...] = ()
+    awaiting_count: int = 0
+    retried_count: int = 0
+    budget_remaining_usd: str | None = None  # today, perhaps below zero; None: no limit
 
 
 def parse_report(document: JsonObject) -> StatusReport:
@@ -100,12 +104,15 @@ def parse_report(document: JsonObject) -> StatusReport:
         disk_free_bytes=said.maybe_whole("disk_free_bytes", 0, BYTES_MAX),
         disk_total_bytes=said.maybe_whole("disk_total_bytes", 0, BYTES_MAX),
         needs_you=_sentences(document.get("needs_you")),
+        awaiting_count=said.maybe_whole("awaiting_count", 0, COUNT_MAX) or 0,
+        retried_count=said.maybe_whole("retried_count", 0, COUNT_MAX) or 0,
+        budget_remaining_usd=_amount(document, "budget_remaining_usd"),
     )
-    _check_of_one_mind(report)
+    check_of_one_mind(report)
     return report
 
 
-def _check_of_one_mind(report: StatusReport) -> None:
+def check_of_one_mind(report: StatusReport) -> None:
     """A node that is idle has nothing waiting and nothing running, and says since when."""
     if report.free_slots > report.slots:
         raise BadInput(f"{report.free_slots} of {report.slots} slots", "free_slots")
@@ -155,6 +162,13 @@ def _counts(said: Fields) -> dict[str, int]:
     found = said.inside("counts") if said.has("counts") else Fields({}, "counts")
     named = [*filter(_is_state, found.values)][:64]
     return {state: found.whole(state, 0, COUNT_MAX) for state in named}
+
+
+def _amount(document: JsonObject, name: str) -> str | None:
+    value = document.get(name)
+    if value is None or (isinstance(value, str) and _is_amount(value)):
+        return value
+    raise BadInput('should be an amount such as "0.12"', name)
 
 
 def _sentence(document: JsonObject, name: str) -> str:

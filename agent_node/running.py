@@ -44,6 +44,7 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         store = open_store(home.root, name=settings.name, clock=clock, journal=settings.journal,
                            queue_max=settings.queue_max, check=True)  # fmt: skip
         stack.callback(store.close)
+        store.spend_within(settings.money)
         daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
         door = listen(home, lock)
         stack.callback(_take_down, home, identity_of(home.socket))

@@ -9,9 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .attempts import AttemptFolder
+from .commands import Result
 from .other_evidence import Sight
 from .other_user import OtherUser
 from .processes import Identity, send_signal
+from .task import Task
+
+
+@dataclass(frozen=True)
+class Judging:
+    """A program that ended well, and which of its validations is under way."""
+
+    program: AttemptFolder
+    found: Result
+    tries: int
 
 
 @dataclass(eq=False)
@@ -31,10 +42,15 @@ class Run:
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards
     beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
+    beats: int = 0  # signs of life that were seen
+    silent: int = 0  # looks in a row that found no new one
+    stalled: bool = False  # it is ended because of that
     looks: int = 0  # how often it was looked for in vain
     user: OtherUser | None = None  # whose processes these are; None: the node's own
     sight: Sight | None = None  # what a warden of that user saw; it serves once
     asked: bool = False  # a warden is on its way for it
+    judged: Task | None = None  # the task, where its output has to be judged before it counts
+    judging: Judging | None = None  # its validator runs; None: the program itself does
 
     def ask_to_stop(self) -> bool:
         """TERM to the shim, which ends the whole tree; said again when it reports later.

@@ -55,11 +55,13 @@ class Kit(NamedTuple):
     stdout: tuple[int, int]
     stderr: tuple[int, int]
     wake: tuple[int, int]
+    entry: str  # shim.json up to the token, which only a job brings
 
 
 def make_kit(me: Identity, cgroup: str | None) -> Kit:
     """Pipes whose near ends never block; everything closes by itself when a program starts."""
-    kit = Kit(me, cgroup, os.pipe(), os.pipe(), os.pipe())
+    entry = json.dumps({**me._asdict(), "cgroup": cgroup}).removesuffix("}") + ', "token": '
+    kit = Kit(me, cgroup, os.pipe(), os.pipe(), os.pipe(), entry)
     for number in (kit.stdout[0], kit.stderr[0], *kit.wake):
         os.set_blocking(number, False)
     return kit
@@ -74,7 +76,7 @@ def rehearse(me: Identity) -> None:
     job = decode_job(encode_job(_SAMPLE))
     kit = make_kit(me, None)
     _listen_for_signals(kit)
-    json.dumps({**me._asdict(), "token": job.token, "cgroup": kit.cgroup}).encode()
+    _entry(job, kit)
     scratch = os.memfd_create("rehearsal", os.MFD_CLOEXEC)
     fcntl.flock(scratch, fcntl.LOCK_EX)
     with suppress(OSError):
@@ -103,7 +105,7 @@ def attend(
         logs += [_open_log(folder, name, job) for name in (STDOUT_LOG, STDERR_LOG)]
         if job.place:
             make_place(job.place)
-        speaking = None if door is None else Speaking(job, door)
+        speaking = None if door is None or job.mute else Speaking(job, door)
         program = _start(job, folder, kit)
     except (OSError, ValueError) as error:
         tell(None)
@@ -127,8 +129,7 @@ def _share() -> None:
 
 
 def _entry(job: Job, kit: Kit) -> bytes:
-    entry = {**kit.me._asdict(), "token": job.token, "cgroup": kit.cgroup}
-    return json.dumps(entry).encode()
+    return f"{kit.entry}{json.dumps(job.token)}}}".encode()
 
 
 def _listen_for_signals(kit: Kit) -> None:
@@ -154,7 +155,8 @@ def _start(job: Job, folder: int, kit: Kit) -> int:
         fcntl.flock(tree_lock, fcntl.LOCK_EX)
         stdin = os.open(job.stdin, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         os.chdir(job.cwd or folder)
-        os.environ["PATH"] = job.env.get("PATH", os.defpath)  # posix_spawnp looks by ours
+        if "/" not in job.argv[0]:
+            os.environ["PATH"] = job.env.get("PATH", os.defpath)  # posix_spawnp looks by ours
         return _spawn(job, stdin, tree_lock, kit)
     finally:
         for number in (tree_lock, stdin, kit.stdout[1], kit.stderr[1]):

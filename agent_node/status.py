@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from .capabilities import capabilities, is_program
+from .capabilities import is_program, powers_of
 from .clock import iso, parse_iso
 from .config import NodeSettings
 from .program import running_id
@@ -59,12 +59,14 @@ def build_report(
         "counts": {state: count for state, count in sorted(facts.counts.items()) if count},
         "movable_count": facts.movable,
         "oldest_ready_s": _age(facts.oldest_ready_at, now),
+        "awaiting_count": facts.awaiting,
+        "retried_count": facts.retried,
         "doubts": [doubt_out(doubt) for doubt in doubts],
         "agents": _agents(agents, settings),
         "skills": [*sorted({skill for agent in settings.agents for skill in agent.skills})],
-        "capabilities": list(capabilities(settings.extras_path)),
+        "capabilities": list(powers_of(settings)),
         "last_task": facts.last_task,
-        "budget_remaining_usd": None,
+        "budget_remaining_usd": facts.budget_remaining_usd,
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
         "needs_you": [*_needs_you(facts, doubts), *(cannot_start if dispatching else ())],
@@ -162,6 +164,7 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
         said.append(f"{dead} dead: they failed for good; retry, resolve or cancel them")
     said += [f"agent {agent.name} fails again and again" for agent in facts.agents
              if agent.state == "failing"]  # fmt: skip
+    said += [f"{uid} runs and gives no sign of life since {at}" for uid, at in facts.stalled]
     parked = facts.counts.get(State.PARKED, 0)
     if parked:
         said.append(f"{parked} parked: what became of them is not known; resolve them")

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 
 from .log import log
+from .processes import Identity
 from .runs import Run, Runs
 from .wardens import Wardens
 
@@ -40,10 +41,12 @@ class Stopping:
         """A shim that its own program keeps from working must not keep the slot for ever."""
         grace_s = self._grace_s if after_s is None else after_s
         seconds = grace_s + self._grace_s + _BACKSTOP_S
-        self._later(seconds, lambda: self._kill_if_there(run))
+        shim = run.shim
+        self._later(seconds, lambda: self._kill_if_there(run, shim))
 
-    def _kill_if_there(self, run: Run) -> None:
-        if self._runs.find(run.uid, run.n) is run:
+    def _kill_if_there(self, run: Run, shim: Identity | None) -> None:
+        """A shim that came after the one that was meant, as a validator's does, is spared."""
+        if self._runs.find(run.uid, run.n) is run and shim in (None, run.shim):
             log("shim_killed", task=run.uid, attempt=run.n, because="it did not end the attempt")
             if not run.kill_shim():
                 self._wardens.signal(run, signal.SIGKILL)

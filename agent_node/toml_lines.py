@@ -35,7 +35,7 @@ def lines_of(text: str) -> dict[Place, int]:
 def _table_of(bracket: str, name: str, counts: dict[str, int]) -> Place:
     name = name.strip("\"' ")
     if bracket == "[":
-        return (name,)
+        return tuple(part.strip("\"' ") for part in name.split("."))
     counts[name] = counts.get(name, -1) + 1
     return (name, counts[name])
 

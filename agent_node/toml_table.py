@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from .errors import BadSettings
+from .fields import is_money
 from .toml_lines import Place
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -95,6 +96,20 @@ class Table:
             self.wrong(key, f"should be {words}, not {shown(value)}")
         return value
 
+    def money(self, key: str) -> str | None:
+        """An amount as text, such as "12.50"; None when the key is not there."""
+        value = self.values.get(key)
+        if value is not None and not (isinstance(value, str) and is_money(value)):
+            self.wrong(key, f'should be an amount as text, such as "12.50", not {shown(value)}')
+        return None if value is None else str(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Yes or no."""
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            self.wrong(key, f"should be true or false, not {shown(value)}")
+        return value
+
     def path(self, key: str) -> str | None:
         """An absolute path, `~` allowed; None when the key is not there."""
         value = self.values.get(key)
@@ -142,6 +157,20 @@ class Table:
             self.wrong(key, f"should be written as [[{key}]] tables")
         return tuple(
             Table(item, (*self.place, key, index), self.source) for index, item in enumerate(value)
+        )
+
+    def named_tables(self, key: str) -> tuple[Table, ...]:
+        """The `[key.NAME]` tables, in their order; a name is spelled like every other one."""
+        value = self.values.get(key, {})
+        if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+            self.wrong(key, f"should be written as [{key}.NAME] tables")
+        for name in value:
+            if not NAME.fullmatch(name):
+                Table(value, (*self.place, key), self.source).wrong(
+                    name, f"is no name; it should match ^{NAME.pattern}$"
+                )
+        return tuple(
+            Table(inner, (*self.place, key, name), self.source) for name, inner in value.items()
         )
 
 

@@ -94,7 +94,8 @@ def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
         even_if_pinned=asked.flag("even_if_pinned"),
     )
     # The store sets aside no more than one line holds, and refuses the rest as `batch_full`.
-    return {"results": [transferred_out(moved) for moved in desk.apply(request, command)]}
+    terse = asked.flag("terse")
+    return {"results": [transferred_out(one, terse=terse) for one in desk.apply(request, command)]}
 
 
 def _why(asked: Fields) -> moves.Why:

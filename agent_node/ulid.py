@@ -19,10 +19,15 @@ def new_ulid(clock_ms: int, random_bytes: bytes) -> str:
 
 def later_ulid(earlier: str, clock_ms: int, random_bytes: bytes) -> str:
     """A new ULID that sorts after this one, also when the clock stands still or was set back."""
+    return new_ulid(max(clock_ms, clock_ms_of(earlier) + 1), random_bytes)
+
+
+def clock_ms_of(ulid: str) -> int:
+    """The millisecond that a ULID names."""
     number = 0
-    for letter in earlier[:10]:
+    for letter in ulid[:10]:
         number = number * 32 + _LETTERS.index(letter)
-    return new_ulid(max(clock_ms, number + 1), random_bytes)
+    return number
 
 
 def fresh_ulid() -> str:

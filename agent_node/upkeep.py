@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from . import daemon_log
+from .artifact_words import ArtifactsNeeded
+from .artifacts import shelf_of
 from .commands import Forget, Raise
 from .dispatch import Dispatcher
 from .home import Home
@@ -22,7 +26,7 @@ class Upkeep:
         self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers, home: Home
     ) -> None:
         self._store, self._dispatcher, self._timers = store, dispatcher, timers
-        self._home = home
+        self._home, self._shelf = home, shelf_of(home.root)
         self._flushing = self._raising = False
 
     def begin(self) -> None:
@@ -51,6 +55,8 @@ class Upkeep:
     def _forget_hourly(self) -> None:
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
         self._forget()
+        with suppress(OSError):  # what cannot go now can go in an hour
+            self._shelf.forget(lambda old: self._store.read(ArtifactsNeeded(tuple(old))))
 
     def _shorten_now_and_then(self) -> None:
         self._timers.later(SHORTEN_EVERY_S, self._shorten_now_and_then)

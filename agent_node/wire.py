@@ -8,9 +8,9 @@ from .commands import Added, Because, Changed
 from .errors import BadInput, NodeError
 from .lines import encode, line_of
 from .moves import Reowned, Transferred
-from .queries import Chosen, Doubt, Given, Listed, NodeFacts, Shown
+from .queries import Chosen, DeadLetter, DeadPage, Doubt, Given, Listed, NodeFacts, Shown
 from .strict import LINE_MAX, JsonObject, JsonValue
-from .task import Task, to_wire
+from .task import Task, to_wire, to_wire_tersely
 from .text import safe_text
 
 WIRE = 1
@@ -95,11 +95,13 @@ def changed_out(changed: Changed) -> JsonObject:
     return {**document, **because_out(changed.because)}
 
 
-def transferred_out(moved: Transferred) -> JsonObject:
-    """The recorded outcome of one transfer; the task comes whole where it is handed over."""
+def transferred_out(moved: Transferred, *, terse: bool = False) -> JsonObject:
+    """The recorded outcome of one transfer; the task comes whole where it is handed over. `terse`:
+    without the fields that say nothing, which whoever reads it takes to be at their defaults.
+    """
     document: JsonObject = {"xfer": moved.xfer, "outcome": moved.outcome}
     if moved.task is not None:
-        document["task"] = to_wire(moved.task)
+        document["task"] = to_wire_tersely(moved.task) if terse else to_wire(moved.task)
         document["sha256"] = moved.sha256
     return {**document, **because_out(moved.because)}
 
@@ -124,7 +126,23 @@ def listed_out(listed: Listed) -> JsonObject:
     tasks, after = fitting(map(brief, listed.tasks)), listed.next
     if len(tasks) < len(listed.tasks):
         after = listed.tasks[len(tasks) - 1].seq
-    return {"tasks": list(tasks), "next": after}
+    shown = {task.uid for task in listed.tasks[: len(tasks)]}
+    care: JsonObject = {uid: said for uid, said in listed.care.items() if uid in shown}
+    order: JsonObject = {uid: said for uid, said in listed.order.items() if uid in shown}
+    return {"tasks": list(tasks), "next": after, "care": care, "order": order}
+
+
+def dead_out(page: DeadPage) -> JsonObject:
+    """A page of dead letters; it ends earlier than asked where one line could not hold it."""
+    entries = fitting(map(_letter_out, page.letters))
+    after = page.next
+    if len(entries) < len(page.letters):
+        after = page.letters[len(entries) - 1].task.seq
+    return {"dead": list(entries), "next": after}
+
+
+def _letter_out(letter: DeadLetter) -> JsonObject:
+    return {"task": brief(letter.task), "attempts": list(letter.attempts), **letter.care}
 
 
 def chosen_out(chosen: Chosen) -> JsonObject:
@@ -145,6 +163,8 @@ def shown_out(shown: Shown) -> JsonObject:
         "attempts": list(shown.attempts),
         "moves": list(shown.moves),
         "events": list(shown.events),
+        "care": dict(shown.care),
+        "order": dict(shown.order),
     }
 
 

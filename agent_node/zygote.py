@@ -16,14 +16,13 @@ from typing import NamedTuple, NoReturn
 from .cgroups import enter_new, sweep
 from .failpoints import failpoint
 from .handing import hand_over, take_over
-from .job import RUN_ATTEMPT, decode_job
+from .job import ASK_MAX, RUN_ATTEMPT, Job, decode_job
 from .log import log
 from .processes import Identity, become_subreaper, die_with_parent, identify, read_boot_id
 from .shim import Kit, attend, make_kit, rehearse
 from .workplace import provide_command
 
 SPARES = 2
-_ASK_MAX = 4096
 _FIRST_FREE = 4  # 0, 1, 2 and the program's tree.lock at 3 are never anything else here
 _FORK_AGAIN_MS = 1000
 _TAKEN = b"t"
@@ -161,13 +160,12 @@ def _get_ready(setting: _Setting) -> Kit:
 
 def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
     """Wait for one attempt and see it through. The lock came to this process and to no other."""
-    asked, descriptors = take_over(daemon, _ASK_MAX, 4, wait=True)
-    if asked != RUN_ATTEMPT:
+    asked, descriptors = take_over(daemon, ASK_MAX, 4, wait=True)
+    if not asked.startswith(RUN_ATTEMPT):
         return 0 if not asked else _FAULT
     die_with_parent(on=False)
-    job_file, folder, _shim_lock, *door = descriptors
-    job = decode_job(os.pread(job_file, os.fstat(job_file).st_size, 0))
-    os.close(job_file)
+    job = _job_of(asked, descriptors)
+    folder, _shim_lock, *door = descriptors
 
     def tell(started: float | None) -> None:
         os.write(taken, _TAKEN)  # not before: the fork of our successor would delay the program
@@ -176,6 +174,16 @@ def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
 
     attend(job, folder, kit, tell, door[0] if door else None)
     return 0
+
+
+def _job_of(asked: bytes, descriptors: list[int]) -> Job:
+    """It stands in the message, or behind the first descriptor, which then goes."""
+    if len(asked) > len(RUN_ATTEMPT):
+        return decode_job(asked[len(RUN_ATTEMPT) :])
+    job_file = descriptors.pop(0)
+    job = decode_job(os.pread(job_file, os.fstat(job_file).st_size, 0))
+    os.close(job_file)
+    return job
 
 
 def _report(

@@ -15,7 +15,7 @@ from .attempts import AttemptFolder
 from .becoming import start_as
 from .errors import BadInput, NodeError
 from .handing import hand_over, take_over
-from .job import REPLY_MAX, RUN_ATTEMPT, Job, encode_job
+from .job import ASK_MAX, REPLY_MAX, RUN_ATTEMPT, Job, encode_job
 from .other_user import OtherUser
 from .processes import Identity, send_signal
 from .strict import decode_object
@@ -111,13 +111,17 @@ class Zygote:
         Only a later `replies`, or the evidence in the folder, tells what became of it.
         """
         living = self._living()
-        descriptors = [_sealed(encode_job(job)), folder.open()]
+        message, descriptors = RUN_ATTEMPT + encode_job(job), list[int]()
         try:
+            if len(message) > ASK_MAX:
+                descriptors.append(_sealed(message[len(RUN_ATTEMPT) :]))
+                message = RUN_ATTEMPT
+            descriptors.append(folder.open())
             descriptors.append(folder.take_shim_lock())
             if self._door is not None:
                 flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 descriptors.append(os.open(self._door, flags))
-            hand_over(living, RUN_ATTEMPT, descriptors)
+            hand_over(living, message, descriptors)
         except BlockingIOError as error:
             raise ZygoteGone("zygote: takes no more work; what was handed over may run") from error
         except (BrokenPipeError, ConnectionResetError) as error:

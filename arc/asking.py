@@ -170,12 +170,14 @@ def _given(entry: Fields) -> Given:
 # --- Looking --------------------------------------------------------------------------------------
 
 
-def read_report(node: str, incarnation: str | None, result: JsonObject) -> StatusReport:
-    """The node's own report. One by another node, or under another incarnation than the one that
-    was met (None: nobody was), is no report of this node.
+def read_report(
+    node: str, incarnation: str | None, result: JsonObject | StatusReport
+) -> StatusReport:
+    """The node's own report, read here if it was not already. One by another node, or under
+    another incarnation than the one that was met (None: nobody was), is no report of this node.
     """
     with reading(node, "status"):
-        report = parse_report(result)
+        report = result if isinstance(result, StatusReport) else parse_report(result)
         if report.node != node:
             raise BadInput(f"it is the report of {report.node}", "node")
         if incarnation is not None and report.incarnation != incarnation:
@@ -215,7 +217,14 @@ def queued(task: Task) -> QueuedTask:
         skills=tuple(task.skills), needs=tuple(task.needs), domain=task.domain,
         stolen_from=task.stolen_from, hops=task.hops, pinned=task.pinned, source=task.source,
         ready_at=task.ready_at, expected_s=task.expected_s, state=str(task.state),
+        failed_on=_failed_on(task) if task.attempts else (),
     )  # fmt: skip
+
+
+def _failed_on(task: Task) -> tuple[str, ...]:
+    failed = (one.get("node") for one in task.attempts
+              if isinstance(one, dict) and one.get("counted"))  # fmt: skip
+    return tuple(dict.fromkeys(node for node in failed if isinstance(node, str)))
 
 
 def read_listed(node: str, result: JsonObject) -> Listed:
@@ -237,7 +246,8 @@ def read_shown(node: str, uid: str, result: JsonObject) -> Shown:
             tuple(entry.values for entry in said.objects(name, ENTRIES_MAX))
             for name in ("attempts", "moves", "events")
         )
-        return Shown(task, attempts, moves, events)
+        order = said.inside("order").values if said.has("order") else {}
+        return Shown(task, attempts, moves, events, order=order)
 
 
 def read_events(node: str, result: JsonObject) -> tuple[JsonObject, ...]:

@@ -99,9 +99,12 @@ def contradictions(data: Plain) -> Iterator[Fault]:
 
 
 def _contradictions(data: Plain) -> Iterator[Fault]:
-    domains = _inside(data, "domains")
+    from .config_work_faults import work_faults
+
+    domains = inside(data, "domains")
     yield from _limits(data)
     yield from _sensors(data)
+    yield from work_faults(data)
     if "version" in domains:
         yield ("ARC-CFG-VALUE", ("domains", "version"),
                "domains.version is reserved: nodes are told the table's version under it", True)
@@ -112,7 +115,8 @@ def _contradictions(data: Plain) -> Iterator[Fault]:
         yield from _roles(index, node, domains)
 
 
-def _inside(data: Plain, *path: str) -> dict[str, Plain]:
+def inside(data: Plain, *path: str) -> dict[str, Plain]:
+    """The mapping at a path of the file; empty where there is none."""
     for part in path:
         data = data.get(part) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
@@ -128,7 +132,7 @@ def _nodes(data: Plain) -> Iterator[tuple[int, dict[str, Plain]]]:
 def _limits(data: Plain) -> Iterator[Fault]:
     from .decisions.limits import RouteLimits
 
-    router, default = _inside(data, "router"), RouteLimits()
+    router, default = inside(data, "router"), RouteLimits()
     soft, hard = router.get("soft", default.soft), router.get("hard", default.hard)
     if isinstance(soft, int) and isinstance(hard, int) and soft > hard:
         key = "soft" if "soft" in router else "hard"
@@ -137,7 +141,7 @@ def _limits(data: Plain) -> Iterator[Fault]:
 
 
 def _sensors(data: Plain) -> Iterator[Fault]:
-    for name in _inside(data, "sensors"):
+    for name in inside(data, "sensors"):
         if name in BUILT_IN:
             yield ("ARC-CFG-CONFLICT", ("sensors", name),
                    f"{name} is set under {BUILT_IN[name]}:, not under sensors:", True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from .config_model import FleetFile, Section
+from .config_kinds import Section
+from .config_model import FleetFile
 
 
 def keys_at(loc: tuple[str | int, ...]) -> list[str]:
@@ -14,7 +15,7 @@ def keys_at(loc: tuple[str | int, ...]) -> list[str]:
     for part in loc:
         if isinstance(part, str) and part in here.model_fields:
             here = _section_of(here, part) or here
-    return list(here.model_fields)
+    return [field.alias or name for name, field in here.model_fields.items()]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def keys_of(top: type[Section] = FleetFile, above: str = "") -> list[Key]:
     for name, one in top.model_fields.items():
         needed = one.is_required()
         default = None if needed else one.default
-        found.append(Key(f"{above}{name}", default, one.description or "", needed))
+        found.append(Key(f"{above}{one.alias or name}", default, one.description or "", needed))
         below = _section_of(top, name)
         if below is not None:
             found.extend(keys_of(below, f"{above}{name}."))

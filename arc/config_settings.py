@@ -8,6 +8,7 @@ from agent_node.strict import JsonObject
 
 from .config import beside
 from .config_model import FleetFile, NodeSection, RebalanceSection
+from .config_work import files_of, notify_of, schedules_of, watch_of, work_words
 from .decisions.domains import Domain
 from .decisions.limits import HealthLimits, RouteLimits, StealLimits
 from .durations import render_duration, render_failing, render_share
@@ -38,6 +39,12 @@ def settings_of(file: FleetFile, path: Path) -> FleetSettings:
         health=_health(file),
         sensors=_sensors(file, rebalance),
         on_idle=rebalance.on_idle,
+        schedules=schedules_of(file),
+        watch_files=files_of(file, path),
+        watch=watch_of(file),
+        notify=notify_of(file, path),
+        budget_per_day=file.budget.per_day,
+        urgent_overdraft=file.budget.urgent_overdraft,
     )  # fmt: skip
 
 
@@ -144,6 +151,7 @@ def document_of(settings: FleetSettings) -> JsonObject:
                                "words": list(one.words)} for one in settings.domains},
         "nodes": [_node_words(node) for node in settings.nodes],
     }  # fmt: skip
+    document |= work_words(settings)
     if settings.ssh_config is not None:
         document["ssh_config"] = str(settings.ssh_config)
     return document

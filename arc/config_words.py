@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from agent_node.fields import is_money
 
 from .durations import parse_duration
 
 NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
 EVERY_MIN_S, EVERY_MAX_S = 1.0, 7 * 86_400.0
+WORD_MAX, WORDS_MAX = 4096, 64  # of a command
 
 
 def parse_name(value: object) -> str:
@@ -84,3 +88,45 @@ def parse_some_time(value: object) -> float:
     if seconds > 0:
         return seconds
     raise ValueError("should be longer than 0s")
+
+
+def parse_url(value: object) -> str:
+    """An address of http or https, without a name and a password in it."""
+    plain = text_of(2000, "an address such as https://example.org/arc")(value)
+    try:
+        parts = urlsplit(plain)
+        good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"should be an address of http or https: {error}") from error
+    if not good or not plain.isascii() or " " in plain:
+        raise ValueError("should be an address such as https://example.org/arc")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("should hold no name and no password; sign with secret_file")
+    return plain
+
+
+def parse_mail(value: object) -> str:
+    """One address of one person."""
+    plain = text_of(254, "one address, such as ada@example.org")(value)
+    if not re.fullmatch(r"[A-Za-z0-9._%+=-]{1,64}@[A-Za-z0-9.-]{1,189}", plain):
+        raise ValueError("should be one address, such as ada@example.org")
+    return plain
+
+
+def parse_command(value: object) -> tuple[str, ...]:
+    """A program and its arguments, one text each; no shell reads them."""
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("should be a list: the program and its arguments")
+    good = all(isinstance(one, str) and "\0" not in one and len(one) <= WORD_MAX for one in value)
+    if not good or not value[0] or len(value) > WORDS_MAX:
+        raise ValueError("should be a list of texts: the program and its arguments")
+    return tuple(value)
+
+
+def parse_amount(value: object) -> str:
+    """An amount of USD; as text, for a number with a fraction is no exact one."""
+    said = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(said, str) and is_money(said):
+        return said
+    meant = f'; did you mean "{value}"?' if isinstance(value, float) and value >= 0 else ""
+    raise ValueError(f'should be an amount in USD as text, such as "12.50"{meant}')

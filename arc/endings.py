@@ -113,10 +113,12 @@ async def tell_heard(
     it in its next round. One request for each pair of nodes and hundred tasks.
     """
     seen = {node.name: node for node in view.seen if node.name in links}
-    state_of = {one.uid: one.state for one in ends}
+    moves = hub.journal.runs.moved([one.uid for one in ends])
+    went = {(move.uid, move.idle) for move in moves}  # nobody else can have ended them
+    state_of = {one.uid: one.state for one in ends if (one.uid, one.node) in went}
     words: dict[tuple[str, str], list[Word]] = defaultdict(list)
-    for move in hub.journal.runs.moved(list(state_of)):
-        if move.busy in seen:
+    for move in moves:
+        if move.busy in seen and move.uid in state_of:
             life = move.idle_incarnation or None
             words[move.busy, move.idle].append(Word(move.xfer, move.uid, life, state_of[move.uid]))
     told = 0

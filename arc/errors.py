@@ -45,6 +45,12 @@ class BadSettings(ArcError):
         self.problems = problems
 
 
+class BadGraph(BadSettings):
+    """A graph's file says something that cannot be carried out; nothing was added."""
+
+    code = "ARC-GRAPH"
+
+
 class NoFleet(ArcError):
     """There is no fleet.yaml here; nothing was done."""
 

@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,12 @@ from agent_node.strict import JsonObject
 from agent_node.ulid import new_ulid
 from sensors import find_sensors
 
+from .artifacts import FolderArtifacts
 from .decisions.domains import Domain, Role
 from .decisions.view import FleetView
 from .errors import SensorBroken
 from .journal import Journal
+from .lateness import Lateness
 from .lease import Lease
 from .links import HelloWords, Link, Met
 from .links.opening import open_links
@@ -52,14 +56,33 @@ class Hub:
     saying: defaultdict[str, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
+    # Whoever reads a node's events holds the node's.
+    hearing: defaultdict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+    homes: dict[str, str] = field(default_factory=dict)  # graph: the store that keeps it
+    awaiting: bool = False  # some store waits for a task that another one has, or soon will
+    tied_at: float = float("-inf")  # when a task that waits was added, by seconds since boot
+    # Since when each of these is awaited without an end, by the clock's seconds since boot.
+    awaited: dict[str, float] = field(default_factory=dict)
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.
     stirred: set[str] = field(default_factory=set)
+    late: Lateness = field(default_factory=Lateness)  # whom a cycle does not wait for
     longest: dict[str, tuple[str, float]] = field(default_factory=dict)  # node: (uid, seconds)
+    # By node and uid, since when a task that nobody has claimed is READY, by the node's clock.
+    ready_since: defaultdict[str, dict[str, datetime]] = field(
+        default_factory=lambda: defaultdict(dict))
+    polling: set[str] = field(default_factory=set)  # watched files of which a look has not ended
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet
     schedule: Schedule | None = None  # None: nobody runs the sensors on time here
+
+    @cached_property
+    def artifacts(self) -> FolderArtifacts:
+        """Files that are on their way from one node to another."""
+        return FolderArtifacts(self.settings.state / "artifacts")
 
     def mint(self) -> str:
         """A fresh ULID by the hub's clock."""

@@ -18,14 +18,23 @@ from .errors import StateBroken
 from .fences import FenceFile
 from .journal_ends import EndBook
 from .journal_nodes import NodeBook
+from .journal_notices import NoticeBook
+from .journal_outbox import OutBook
 from .journal_runs import RunBook
 from .journal_tables import STEPS
+from .journal_tallies import TallyBook
 from .journal_words import WordBook
+from .journal_work import WorkBook
 
 KEEP_DAYS = 30  # runs with their decisions, and log lines
 KEEP_MOVES_DAYS = 365
 ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000,
-            "task_end": 200_000}  # fmt: skip
+            "task_end": 200_000, "end_told": 200_000, "birth": 200_000,
+            "owed_cancel": 200_000, "notice": 50_000}  # fmt: skip
+# An end that a store was told of stays as long as that is remembered: without it, the task would
+# be taken to live again.
+_UNTOLD = ("AND NOT EXISTS (SELECT 1 FROM end_told AS t"
+           " WHERE t.uid = task_end.uid AND t.node = task_end.node)")  # fmt: skip
 CHUNK = 5_000  # rows that one pruning takes away at most, so that it never takes long
 
 Value = str | int | float | None
@@ -103,9 +112,13 @@ class Journal:
         self.path, self._clock = path, clock
         self._database = _opened(path)
         self._rows = Rows(self._database, path)
-        self.runs = RunBook(self._rows, clock)
-        self.nodes = NodeBook(self._rows, clock)
+        self.tallies = TallyBook(self._rows, clock)
+        self.runs = RunBook(self._rows, clock, self.tallies)
+        self.nodes = NodeBook(self._rows, clock, self.tallies)
         self.ends = EndBook(self._rows)
+        self.outbox = OutBook(self._rows, clock)
+        self.work = WorkBook(self._rows, clock)
+        self.notices = NoticeBook(self._rows, clock)
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
 
     def prune(self) -> None:
@@ -113,18 +126,21 @@ class Journal:
         now = self._clock.now()
         old = iso(now - timedelta(days=KEEP_DAYS))
         with self._rows.transaction():
-            for table in ("run", "line", "ended", "alert", "task_end"):
+            for table in ("run", "line", "ended", "alert", "end_told", "birth",
+                          "owed_cancel", "notice"):
                 self._forget(table, old)
+            self._forget("task_end", old, but=_UNTOLD)
             self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])
             self._rows.write("DELETE FROM stranded WHERE day < ?", [old[:10]])
+            self.tallies.fold()
 
-    def _forget(self, table: str, old: str) -> None:
+    def _forget(self, table: str, old: str, *, but: str = "") -> None:
         """By age, and by number where a loud month would fill the disk."""
         self._rows.write(
             f"DELETE FROM {table} WHERE rowid IN"  # noqa: S608 - the names are our own
-            f" (SELECT rowid FROM {table} WHERE at < ? OR rowid <="
-            f" (SELECT max(rowid) FROM {table}) - ? LIMIT ?)",
+            f" (SELECT rowid FROM {table} WHERE (at < ? OR rowid <="
+            f" (SELECT max(rowid) FROM {table}) - ?) {but} LIMIT ?)",
             [old, ROWS_MAX[table], CHUNK],
         )
 

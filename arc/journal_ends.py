@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from agent_node.clock import iso, parse_iso
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from .journal import Row, Rows
 
 CHUNK = 500  # uids that one question names
+BECAUSE_MAX = 500  # characters of a reason that are kept
 FINAL = "COMPLETED"  # the one end that no word takes back
+INBOX = "inbox"
+UNNUMBERED = -1  # the number of an end that no event told
+# What keeps a task from being started again. A dead letter is none of these: it waits for a person,
+# and a fence must not lose it with its machine.
+SETTLED = ("COMPLETED", "FAILED", "CANCELLED")
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,11 @@ class TaskEnd:
 
     node: str
     uid: str
-    state: str  # COMPLETED | FAILED | CANCELLED
+    state: str  # COMPLETED | FAILED | CANCELLED | DEAD_LETTERED
     at: datetime
+    because: str = ""
+    seq: int = UNNUMBERED  # of the event that told it
+    result: str = ""  # what the task left, as JSON, where somebody was known to wait for it
 
 
 class EndBook:
@@ -34,19 +43,27 @@ class EndBook:
 
     def note(self, ends: Iterable[TaskEnd]) -> None:
         """These ended there; an end that is known already keeps its moment."""
+        rows = [(one.node, one.uid, one.state, iso(one.at), one.because[:BECAUSE_MAX], one.seq,
+                 one.result) for one in ends]  # fmt: skip
+        if not rows:
+            return
         with self._rows.transaction():
             self._rows.write_many(
-                "INSERT INTO task_end (node, uid, state, at) VALUES (?,?,?,?)"
-                " ON CONFLICT DO UPDATE SET state = excluded.state, at = excluded.at"
+                "INSERT INTO task_end (node, uid, state, at, because, seq, result)"
+                " VALUES (?,?,?,?,?,?,?)"
+                " ON CONFLICT DO UPDATE SET state = excluded.state, at = excluded.at,"
+                " because = excluded.because, seq = excluded.seq, result = excluded.result"
                 " WHERE state <> excluded.state",
-                [(one.node, one.uid, one.state, iso(one.at)) for one in ends],
+                rows,
             )
 
     def take_back(self, node: str, uids: Iterable[str]) -> None:
         """These live there again, such as a cancelled one that was retried."""
+        rows = [(node, uid) for uid in uids]
+        if not rows:
+            return
         with self._rows.transaction():
-            self._rows.write_many("DELETE FROM task_end WHERE node = ? AND uid = ?",
-                                  [(node, uid) for uid in uids])  # fmt: skip
+            self._rows.write_many("DELETE FROM task_end WHERE node = ? AND uid = ?", rows)
 
     def forget(self, uid: str) -> None:
         """A person let the task run again, whatever was heard of it."""
@@ -56,28 +73,39 @@ class EndBook:
     def of(
         self, uids: Iterable[str], *, nodes: Collection[str] | None = None
     ) -> dict[str, TaskEnd]:
-        """The end of each of these tasks that was heard, on any node or on one of `nodes`."""
+        """The settled end of each of these tasks that was heard, on any node of the fleet or on
+        one of `nodes`; what the hub's own queue itself says of them is not asked.
+        """
+        return {one.uid: one for one in self.all_of(uids)
+                if one.state in SETTLED and one.node != INBOX
+                and (nodes is None or one.node in nodes)}  # fmt: skip
+
+    def all_of(self, uids: Iterable[str]) -> list[TaskEnd]:
+        """Every end of these tasks that was heard, dead letters and the hub's own queue included;
+        by node.
+        """
         wanted = list(uids)
-        found: dict[str, TaskEnd] = {}
+        found: list[TaskEnd] = []
         for start in range(0, len(wanted), CHUNK):
             some = wanted[start : start + CHUNK]
             marks = ",".join("?" * len(some))
-            query = f"SELECT * FROM task_end WHERE uid IN ({marks}) ORDER BY node"  # noqa: S608
-            for row in self._rows.read(query, some):
-                if nodes is None or row["node"] in nodes:
-                    found[str(row["uid"])] = _end(row)
-        return found
+            query = f"SELECT * FROM task_end WHERE uid IN ({marks})"  # noqa: S608
+            found += map(_end, self._rows.read(query, some))
+        return sorted(found, key=lambda one: one.node)
 
     def of_moved(self, node: str) -> list[str]:
         """The tasks that were moved to this node and ended there, by uid."""
         rows = self._rows.read(
-            "SELECT uid FROM task_end AS e WHERE node = ? AND EXISTS (SELECT 1 FROM move AS m"
-            " WHERE m.uid = e.uid AND m.idle = e.node AND m.outcome = 'moved') ORDER BY uid",
+            "SELECT uid FROM task_end AS e WHERE node = ? AND state <> 'DEAD_LETTERED' AND EXISTS"
+            " (SELECT 1 FROM move AS m WHERE m.uid = e.uid AND m.idle = e.node"
+            " AND m.outcome = 'moved') ORDER BY uid",
             [node],
         )
         return [str(row["uid"]) for row in rows]
 
 
 def _end(row: Row) -> TaskEnd:
-    return TaskEnd(str(row["node"]), str(row["uid"]), str(row["state"]),
-                   parse_iso(str(row["at"])))  # fmt: skip
+    return TaskEnd(
+        str(row["node"]), str(row["uid"]), str(row["state"]), parse_iso(str(row["at"])),
+        str(row["because"]), cast("int", row["seq"]), str(row["result"]),
+    )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from agent_node.clock import Clock, iso, parse_iso
 
 from .decisions.alerts import Alert, Edge
+from .decisions.tallying import Labels, tally_stranded
 from .links import Met
 
 if TYPE_CHECKING:
     from .journal import Row, Rows
+    from .journal_tallies import TallyBook
 
 ALERTS_A_DAY = 3  # told of one node; more are written down and not told
 ENDED_MAX = 2000  # attempts of one node that a window looks at
@@ -40,6 +43,7 @@ class Ended:
     at: datetime  # when the hub heard of it, by the hub's clock
     uid: str
     well: bool
+    domain: str | None = None  # None: its task had none, or was gone when the node was heard
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class AlertLine:
 class NodeBook:
     """What outlives a look at the nodes."""
 
-    def __init__(self, rows: Rows, clock: Clock) -> None:
-        self._rows, self._clock = rows, clock
+    def __init__(self, rows: Rows, clock: Clock, tallies: TallyBook) -> None:
+        self._rows, self._clock, self._tallies = rows, clock, tallies
 
     def meet(self, met: Iterable[Met]) -> None:
         """These nodes were met just now."""
@@ -135,17 +139,25 @@ class NodeBook:
         at = rows[0]["at"] if rows else None
         return parse_iso(str(at)) if at else None
 
-    def hear(self, node: str, incarnation: str, seq: int, ended: Sequence[Ended]) -> None:
-        """Everything up to this number was heard, and in it these attempts ended."""
+    def hear(
+        self, node: str, incarnation: str, seq: int, ended: Sequence[Ended],
+        tally: Mapping[tuple[str, Labels], int] = MappingProxyType({}),
+    ) -> None:
+        """Everything up to this number was heard, and in it these attempts ended. What it adds to
+        the counts is added with it or not at all: nothing is counted twice.
+        """
         with self._rows.transaction():
             self._rows.write(
                 "INSERT OR REPLACE INTO heard (node, incarnation, seq, at) VALUES (?,?,?,?)",
                 [node, incarnation, seq, iso(self._clock.now())],
             )
             self._rows.write_many(
-                "INSERT OR REPLACE INTO ended (node, seq, at, uid, well) VALUES (?,?,?,?,?)",
-                [(node, one.seq, iso(one.at), one.uid, int(one.well)) for one in ended],
-            )
+                "INSERT OR REPLACE INTO ended (node, seq, at, uid, well, domain)"
+                " VALUES (?,?,?,?,?,?)",
+                [(node, one.seq, iso(one.at), one.uid, int(one.well), one.domain)
+                 for one in ended],
+            )  # fmt: skip
+            self._tallies.add(tally)
 
     def ended(self, node: str, *, within_s: float) -> tuple[Ended, ...]:
         """What ended on a node within the last seconds, oldest first."""
@@ -169,6 +181,7 @@ class NodeBook:
                 " ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds",
                 [(day, node, cause, more) for (node, cause), more in seconds.items()],
             )
+            self._tallies.add(tally_stranded((cause, s) for (_, cause), s in seconds.items()))
 
     def stranded(self, *, days: int = 1) -> dict[tuple[str, str], float]:
         """Stranded seconds by (node, cause), of today and so many days before."""

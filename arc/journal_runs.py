@@ -12,10 +12,12 @@ import orjson
 from agent_node.clock import Clock, iso, parse_iso
 from agent_node.strict import JsonObject
 
+from .decisions.tallying import tally_run
 from .sensor import Decided, Moved, SensorReport
 
 if TYPE_CHECKING:
     from .journal import Row, Rows
+    from .journal_tallies import TallyBook
 
 DECISIONS_MAX = 500  # kept of one run; what was cut is counted
 PAGE = 100
@@ -63,8 +65,8 @@ class LogLine:
 class RunBook:
     """Runs, decisions, moves and log lines; one transaction a run."""
 
-    def __init__(self, rows: Rows, clock: Clock) -> None:
-        self._rows, self._clock = rows, clock
+    def __init__(self, rows: Rows, clock: Clock, tallies: TallyBook) -> None:
+        self._rows, self._clock, self._tallies = rows, clock, tallies
 
     def add(self, report: SensorReport, *, began: datetime, because: str) -> int:
         """Write one run down, whole; its number."""
@@ -85,6 +87,11 @@ class RunBook:
                 [(run, one.node, one.uid, one.rule, one.count, one.because) for one in kept],
             )
             self._add_moves(report.moves, run)
+            self._tallies.add(tally_run(
+                report.sensor, report.outcome, report.took_s,
+                [(one.rule, one.count) for one in report.decisions if not one.uid],
+                [(one.why, one.outcome) for one in report.moves],
+            ))  # fmt: skip
         return run
 
     def add_moves(self, moves: tuple[Moved, ...]) -> None:

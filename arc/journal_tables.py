@@ -97,3 +97,62 @@ def open_work(db: Database) -> None:
     """How many tasks were not over on a node when it answered last."""
     db.execute("CREATE TABLE open_work (node TEXT PRIMARY KEY, open INTEGER NOT NULL,"
                " at TEXT NOT NULL) STRICT")  # fmt: skip
+
+
+@STEPS()
+def outbox(db: Database) -> None:
+    """Why and by which event tasks ended; which stores were told of bad ends; births to be told."""
+    db.execute("ALTER TABLE task_end ADD COLUMN because TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE task_end ADD COLUMN seq INTEGER NOT NULL DEFAULT -1")
+    db.execute("ALTER TABLE task_end ADD COLUMN result TEXT NOT NULL DEFAULT ''")
+    db.execute(
+        "CREATE TABLE end_told (store TEXT NOT NULL, uid TEXT NOT NULL, node TEXT NOT NULL,"
+        " at TEXT NOT NULL, PRIMARY KEY (store, uid)) STRICT"
+    )
+    db.execute("CREATE INDEX end_told_by_time ON end_told (at)")
+    db.execute(
+        "CREATE TABLE birth (uid TEXT PRIMARY KEY, dag TEXT NOT NULL, node TEXT NOT NULL,"
+        " seq INTEGER NOT NULL, parent TEXT, name TEXT, waits INTEGER NOT NULL,"
+        " at TEXT NOT NULL) STRICT"
+    )
+    db.execute("CREATE INDEX birth_by_time ON birth (at)")
+    db.execute(
+        "CREATE TABLE owed_cancel (uid TEXT PRIMARY KEY, said_by TEXT NOT NULL,"
+        " reason TEXT NOT NULL, at TEXT NOT NULL) STRICT"
+    )
+
+
+@STEPS()
+def tallies(db: Database) -> None:
+    """Counts that only grow, by day; `value` is in millionths."""
+    db.execute(
+        "CREATE TABLE tally (day TEXT NOT NULL, name TEXT NOT NULL, labels TEXT NOT NULL,"
+        " value INTEGER NOT NULL, PRIMARY KEY (name, labels, day)) STRICT, WITHOUT ROWID"
+    )
+
+
+_WORK = """
+CREATE TABLE source (
+  kind TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, seen_to TEXT NOT NULL,
+  last_at TEXT, uid TEXT, outcome TEXT, because TEXT, added_at TEXT,
+  missed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, name)) STRICT;
+CREATE TABLE watched_file (
+  name TEXT NOT NULL, path TEXT NOT NULL, stamp TEXT NOT NULL, sha256 TEXT NOT NULL,
+  settled INTEGER NOT NULL, PRIMARY KEY (name, path)) STRICT;
+CREATE TABLE notice (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, thing TEXT NOT NULL,
+  node TEXT NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL, UNIQUE (kind, thing)) STRICT;
+CREATE INDEX notice_by_time ON notice (at);
+CREATE TABLE sink (
+  name TEXT PRIMARY KEY, told_to INTEGER NOT NULL, told_at TEXT, tries INTEGER NOT NULL,
+  again_at TEXT, problem TEXT NOT NULL) STRICT;
+"""
+
+
+@STEPS()
+def work_and_notices(db: Database) -> None:
+    """Where work came from last; in which domain attempts ended; what people were told of."""
+    for statement in _WORK.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    db.execute("ALTER TABLE ended ADD COLUMN domain TEXT")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("arc.listening")
 
-REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
+REBALANCE, ROUTER, GRAPHS = "fleet-rebalance", "fleet-router", "fleet-graphs"
 # What says that a node could be given work, and what says that there is more to give.
 HUNGRY, SURPLUS = frozenset({"idle", "free_slot"}), frozenset({"task_ready"})
 # A node that starts the task it had at hand may be given the next one, before its slot is free.
@@ -31,7 +31,8 @@ class Listening:
     """Hears the nodes' events, and runs what they call for: one run at a time, many events in one.
 
     Under `swift` a free slot or new surplus is served at once. Under `arc0` only `on_idle` starts
-    cycles, and then as soon as a node has been idle for the minimum.
+    cycles, and then as soon as a node has been idle for the minimum. Under both, a task that
+    finished is told at once to whoever waits for one.
     """
 
     hub: Hub
@@ -65,11 +66,14 @@ class Listening:
     @property
     def wanted(self) -> bool:
         """Whether the settings ask for more than the interval."""
-        return self.hub.settings.steal.swift or self.hub.settings.on_idle
+        settings = self.hub.settings
+        return settings.steal.swift or settings.on_idle or self.hub.awaiting
 
     def heard(self, node: str, event: str) -> None:
         """Called by a link, in no task of its own: it only notes what is to be done."""
         self.hub.stirred.add(node)
+        if event == "task_finished" and self.hub.awaiting:
+            self._wake(GRAPHS, node)
         if self.hub.settings.steal.swift:
             if event in ROOM or (event in SURPLUS and node == INBOX):
                 self._wake(ROUTER, node)
@@ -101,7 +105,7 @@ class Listening:
         while True:
             await self._awake.wait()
             self._awake.clear()
-            for sensor in (ROUTER, REBALANCE):
+            for sensor in (GRAPHS, ROUTER, REBALANCE):
                 woken = frozenset(self._news.pop(sensor, ()))
                 if woken and (sensor != ROUTER or self._something_waits_here(woken)):
                     await self.schedule.until_free(sensor)

@@ -9,10 +9,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
+from agent_node.strict import JsonObject
 
-from .decisions.failing import NodeFactsSeen, attracts_no_work
+from .decisions.failing import NodeFactsSeen, attracts_no_work, last_of_each
 from .decisions.memory import Memory
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
+from .lateness import Lateness
 from .links import Link
 from .settling import Settlement, settle
 from .survey import DEADLINE_S, survey
@@ -51,8 +53,9 @@ class Look:
 
 
 async def look(
-    hub: Hub, *, woken: Collection[str] = (), deadline_s: float = DEADLINE_S
-) -> Look:
+    hub: Hub, *, woken: Collection[str] = (), deadline_s: float = DEADLINE_S,
+    late: Lateness | None = None,
+) -> Look:  # fmt: skip
     """What every node says now, or why it cannot be known.
 
     With `woken`, only these nodes, those with waiting work and those with news are asked; of the
@@ -61,7 +64,7 @@ async def look(
     tally = Tally(hub.links, hub.clock)
     names = _to_ask(hub, woken)
     found = await survey({name: tally.links[name] for name in names}, roles=hub.roles(),
-                         clock=hub.clock, deadline_s=deadline_s)  # fmt: skip
+                         clock=hub.clock, deadline_s=deadline_s, late=late)  # fmt: skip
     _remember(hub, found)
     return _look(hub, tally, found)
 
@@ -87,17 +90,30 @@ def _look(hub: Hub, tally: Tally, found: FleetView) -> Look:
 
 
 async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
-    """The same, with what earlier moves left in doubt ended first; only for who may move tasks."""
-    seen = await look(hub, woken=woken)
+    """The same, with what earlier moves left in doubt ended first; only for who may move tasks.
+
+    Nobody is waited for who is much later than the others: a person's look waits, a cycle does not.
+    """
+    _hear_late(hub)
+    seen = await look(hub, woken=woken, late=hub.late)
     settled = await settle(seen.links, seen.whole)
     names = _changed_by(settled, seen) & seen.links.keys()
     if not names:
         return replace(seen, settled=settled)
     # What was settled changed the counts; a plan needs them as they are now.
     again = await survey({name: seen.links[name] for name in {*names, INBOX}}, roles=hub.roles(),
-                         clock=hub.clock)  # fmt: skip
+                         clock=hub.clock, late=hub.late)  # fmt: skip
     _remember(hub, again)
     return replace(_look(hub, seen.tally, again), settled=settled)
+
+
+def _hear_late(hub: Hub) -> None:
+    """Who answered after its cycle is asked again; what became of the question is written down."""
+    came, news = hub.late.take()
+    hub.stirred |= came
+    for one in news:
+        fields: JsonObject = {"took_ms": round(1000 * one.took_s), "because": one.because}
+        hub.journal.runs.log(one.event, node=one.node, fields=fields)
 
 
 def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
@@ -107,7 +123,7 @@ def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
     nodes: tuple[NodeSeen | NodeUnseen, ...] = (*view.seen, *view.unseen)
     for node in nodes:
         ended = hub.journal.nodes.ended(node.name, within_s=limits.failing_within_s)
-        well = [one.well for one in ended]
+        well = last_of_each((one.uid, one.well) for one in ended)
         streak = next((n for n, good in enumerate(reversed(well)) if good), len(well))
         longest = hub.longest.get(node.name)
         last = met.get(node.name)
@@ -137,15 +153,15 @@ def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> 
 
 
 def _taken(hub: Hub) -> Counter[str]:
-    """Steals to each node within the last interval: where any idle node may start a cycle, the
-    caps of one cycle count over an interval that slides.
+    """Steals and retries to each node within the last interval: where any idle node may start a
+    cycle, the caps of one cycle count over an interval that slides.
     """
     entry = hub.settings.sensors.get("fleet-rebalance")
     since = hub.clock.now() - timedelta(seconds=entry.every_s if entry else 300.0)
     lines = hub.journal.runs.moves(since=since, limit=1000)
     return Counter(
         line.move.idle for line in lines
-        if line.move.why == "stolen" and line.move.outcome == "moved"
+        if line.move.why in ("stolen", "retried") and line.move.outcome == "moved"
     )  # fmt: skip
 
 

@@ -19,6 +19,19 @@ ALIASES_MAX = 20
 NODES_MAX = 50_000
 INTEGER_DIGITS_MAX = 18
 
+
+@dataclass(frozen=True)
+class YamlLimits:
+    """How much a text may unfold into, and what texts of its kind are called."""
+
+    kind: str = "settings are"
+    depth: int = DEPTH_MAX
+    aliases: int = ALIASES_MAX
+    nodes: int = NODES_MAX
+
+
+SETTINGS = YamlLimits()
+
 Loc = tuple[str | int, ...]
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
@@ -81,7 +94,7 @@ class Marked:
         return Place(line, span.start - first + 1, width, source)
 
 
-def read_marked(text: str) -> Marked:
+def read_marked(text: str, limits: YamlLimits = SETTINGS) -> Marked:
     """The values of one YAML 1.2 document, or `NotYaml`.
 
     Keys that stand twice and tags of other languages are troubles beside the values. Time and
@@ -90,11 +103,11 @@ def read_marked(text: str) -> Marked:
     """
     marked = Marked(text)
     yaml = YAML(typ="safe", pure=True)
-    yaml.max_depth = DEPTH_MAX
-    yaml.Composer = BoundedComposer
+    yaml.max_depth = limits.depth
+    yaml.Composer = _bounded(limits)
     try:
         top = yaml.compose(text)
-        marked.data = _Reading(marked).value(top, ()) if top is not None else None
+        marked.data = _Reading(marked, limits).value(top, ()) if top is not None else None
     except ReaderError as error:
         at = Span(error.position, error.position + 1)
         bad = f"holds U+{ord(text[at.start]):04X}, which YAML forbids"
@@ -102,7 +115,7 @@ def read_marked(text: str) -> Marked:
     except ReusedAnchorWarning as error:  # only where warnings are made errors
         raise NotYaml(Trouble("ARC-CFG-SYNTAX", "an anchor stands twice", Span(0, 0))) from error
     except MarkedYAMLError as error:
-        raise NotYaml(_syntax(error)) from error
+        raise NotYaml(_syntax(error, limits)) from error
     except (YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, NotYaml):
             raise
@@ -110,10 +123,10 @@ def read_marked(text: str) -> Marked:
     return marked
 
 
-def _syntax(error: MarkedYAMLError) -> Trouble:
+def _syntax(error: MarkedYAMLError, limits: YamlLimits) -> Trouble:
     said = ", ".join(str(part) for part in (error.context, error.problem) if part)
     if isinstance(error, MaxDepthExceededError):
-        said = f"nested deeper than {DEPTH_MAX}"
+        said = f"nested deeper than {limits.depth}"
     mark = error.problem_mark or error.context_mark
     start = mark.index if mark is not None else 0
     return Trouble("ARC-CFG-SYNTAX", f"is not YAML: {said or 'it ends too early'}",
@@ -121,8 +134,9 @@ def _syntax(error: MarkedYAMLError) -> Trouble:
 
 
 class BoundedComposer(Composer):
-    """Composes like its parent, and stops at documents that are larger than settings ever are."""
+    """Composes like its parent, and stops at documents that are larger than they may be."""
 
+    limits = SETTINGS
     composed = 0
     aliases = 0
 
@@ -132,32 +146,43 @@ class BoundedComposer(Composer):
         start = event.start_mark.index
         self.composed += 1
         self.aliases += isinstance(event, AliasEvent)
-        if self.composed > NODES_MAX:
-            raise NotYaml(_large(f"holds more than {NODES_MAX} values", start))
-        if self.aliases > ALIASES_MAX:
-            raise NotYaml(_large(f"holds more than {ALIASES_MAX} aliases", start))
+        limits = self.limits
+        if self.composed > limits.nodes:
+            raise NotYaml(_large(f"holds more than {limits.nodes} values", start, limits))
+        if self.aliases > limits.aliases:
+            raise NotYaml(_large(f"holds more than {limits.aliases} aliases", start, limits))
         self.warn_double_anchors = False  # a later one simply counts from there on, as YAML says
         return super().compose_node(parent, index)
 
 
-def _large(what: str, start: int) -> Trouble:
-    return Trouble("ARC-CFG-LARGE", f"{what}; no settings are that large", Span(start, start + 1))
+def _bounded(limits: YamlLimits) -> type[BoundedComposer]:
+    """A composer with these limits; whoever composes makes one, and gives it nothing."""
+
+    class Bounded(BoundedComposer):
+        pass
+
+    Bounded.limits = limits
+    return Bounded
+
+
+def _large(what: str, start: int, limits: YamlLimits) -> Trouble:
+    return Trouble("ARC-CFG-LARGE", f"{what}; no {limits.kind} that large", Span(start, start + 1))
 
 
 class _Reading:
     """One walk from composed nodes to values; it knows what it is inside of, for `*loops`."""
 
-    def __init__(self, marked: Marked) -> None:
-        self.marked = marked
+    def __init__(self, marked: Marked, limits: YamlLimits) -> None:
+        self.marked, self.limits = marked, limits
         self.open: set[int] = set()
-        self.left = NODES_MAX
+        self.left = limits.nodes
 
     def value(self, node: Node, loc: Loc) -> Plain:
         """The plain value of a node, noting its place and those below it."""
         self.left -= 1
         if id(node) in self.open or self.left < 0:
             raise NotYaml(_large("an alias stands for more than it may, or for itself",
-                                 node.start_mark.index))  # fmt: skip
+                                 node.start_mark.index, self.limits))  # fmt: skip
         self.open.add(id(node))
         read = self._scalar(node) if isinstance(node, ScalarNode) else self._inside(node, loc)
         self.open.discard(id(node))

@@ -10,14 +10,21 @@ from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 
 from .decisions.draining import drains, plan_drains
-from .decisions.explain import KeptCount, NodeVerdict, Objection, RoutePlan, StealPlan
+from .decisions.explain import KeptCount, NodeVerdict, Objection, RoutePlan, Steal, StealPlan
+from .decisions.retrying import (
+    memory_after,
+    plan_retries,
+    queues_after,
+    retries,
+    view_after,
+)
 from .decisions.routing import plan_routes
 from .decisions.stealing import busy_to_ask, plan_steals
 from .decisions.view import NodeSeen, Queue, QueuedTask, Queues, QueueUnseen
 from .decisions.wanting import asking, merged, still_wanting
 from .errors import NodeUnreachable
 from .looking import INBOX, Look
-from .survey import look_into
+from .queues import look_into
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -26,21 +33,26 @@ PAGE = 200  # tasks of one queue that a plan of routes or drains looks at at a t
 PAGES_MAX = 25  # of the hub's own queue in one cycle
 
 
-async def steals_now(seen: Look) -> tuple[StealPlan, Queues]:
+async def steals_now(seen: Look, *, after: Sequence[Steal] = ()) -> tuple[StealPlan, Queues]:
     """What a rebalance would steal now, and the queues it saw. Nothing is changed by it.
 
-    Queues are asked only where there are an idle and a busy node; at most twice, the second time
+    `after` are moves of the same cycle that were planned before: they count as made. Queues are
+    asked only where there are an idle and a busy node; at most twice, the second time
     where a page was full of tasks that the hungry node may not do.
     """
     limits, domains = seen.hub.settings.steal, seen.hub.settings.domains
+    if after:
+        seen = replace(seen, view=view_after(seen.view, after, limits),
+                       memory=memory_after(seen.memory, after))  # fmt: skip
     names = [verdict.name for verdict in busy_to_ask(seen.view, limits, seen.memory)]
     asked = asking(seen.view, limits, domains, seen.memory)
-    queues = await look_into(seen.links, names, asked) if names else {}
+    looked = await look_into(seen.links, names, asked) if names else {}
+    queues = queues_after(looked, after)
     plan = _steals(seen, queues)
     hidden, again = still_wanting(plan, seen.view, queues, limits, seen.memory)
     if not hidden:
         return plan, queues
-    more = _merged(queues, await look_into(seen.links, hidden, again))
+    more = _merged(queues, queues_after(await look_into(seen.links, hidden, again), after))
     return _steals(seen, more), more
 
 
@@ -71,6 +83,20 @@ async def drains_now(seen: Look) -> StealPlan:
     return plan_drains(
         seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
         facts=seen.facts, health=settings.health,
+    )  # fmt: skip
+
+
+async def retries_now(seen: Look) -> StealPlan:
+    """Where tasks would go now that everybody on their node has failed; only who says that it has
+    some is asked.
+    """
+    settings = seen.hub.settings
+    names = [name for name in retries(seen.view, settings.steal) if name in seen.links]
+    asked = _all_of("retried", [INBOX])
+    queues = await look_into(seen.links, names, asked) if names else {}
+    return plan_retries(
+        seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
+        facts=seen.facts, health=settings.health, memory=seen.memory,
     )  # fmt: skip
 
 

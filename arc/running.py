@@ -15,11 +15,13 @@ from agent_node.strict import JsonObject
 
 from .endings import Endings
 from .errors import ArcError
+from .journal_work import BUDGET, CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
 from .owing import tell_owed
 from .reception import Reception
 from .schedule import RunTold, Schedule
+from .settings import FleetSettings
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -47,6 +49,8 @@ class Upkeep:
     ends_at: float = 0.0
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
+    sources_of: FleetSettings | None = None  # whose sources of work are remembered; None: not yet
+    budget: tuple[str | None, bool] | None = None  # as it was said last; None: not yet
 
     async def keep(self) -> None:
         """Until it is cancelled."""
@@ -62,6 +66,8 @@ class Upkeep:
             await self.hub.follow_words()
             await self.listening.follow()
             await tell_owed(self.hub)
+            await self._set_budget()
+            self._forget_sources()
             if self.reception is not None:
                 await self.reception.keep()
             self.schedule.keep_time()
@@ -90,6 +96,33 @@ class Upkeep:
         await self.hub.follow(settings)
         self.hub.journal.runs.log("settings_followed")
         self.say(f"{settings.file.name} changed: {len(settings.nodes)} nodes, {settings.policy}")
+
+    def _forget_sources(self) -> None:
+        """What was taken out of fleet.yaml begins anew when it comes back, as if never seen."""
+        settings = self.hub.settings
+        if settings is self.sources_of:
+            return
+        self.sources_of = settings
+        self.hub.journal.work.forget_others([
+            *((CRON, one.name) for one in settings.schedules),
+            *((FILES, one.name) for one in settings.watch_files),
+            *((WATCH, one.name) for one in settings.watch),
+        ])  # fmt: skip
+
+    async def _set_budget(self) -> None:
+        """What fleet.yaml says of money becomes the inbox's own rule; to say it again is fine."""
+        settings, work = self.hub.settings, self.hub.journal.work
+        wanted = (settings.budget_per_day, settings.urgent_overdraft)
+        if wanted == self.budget:
+            return
+        last = work.last(BUDGET, "fleet")  # a limit that was taken out while no hub ran
+        if wanted[0] is not None or (last is not None and last.spec != str(wanted)):
+            met = await self.hub.inbox.meet()
+            await self.hub.inbox.ask("set_budget", {
+                "scope": "fleet", "limit_usd": wanted[0], "urgent_overdraft": wanted[1],
+                "by": f"human:{settings.file.name}", "incarnation": met.incarnation})  # fmt: skip
+            work.begin(BUDGET, "fleet", str(wanted), self.hub.clock.now())
+        self.budget = wanted
 
     def _prune(self) -> None:
         now = self.hub.clock.boottime()

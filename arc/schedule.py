@@ -19,7 +19,7 @@ from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
 from agent_node.strict import JsonObject
 
 from .errors import ArcError, NotFound, StateBroken, machine_failed
-from .sensor import Sensor, SensorReport, Wakeful, skipped
+from .sensor import QUIET_S, Sensor, SensorReport, Wakeful, is_quiet, skipped
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -51,11 +51,13 @@ class Schedule:
         self._hub, self._heard = hub, heard
         self._under_way: dict[str, tuple[float, asyncio.Event]] = {}  # began (boottime), is over
         self._tasks: set[asyncio.Task[SensorReport]] = set()
+        self._soon: set[str] = set()  # sensors that run as soon as their present run is over
         self._scheduler: AsyncIOScheduler | None = None
         self._offset_s = 0.0
         # Where every event may start a run, those that found nothing to do are counted and not
         # written down: they would push out of the journal what somebody may look for.
         self.woken_in_vain: Counter[str] = Counter()
+        self._written: dict[str, float] = {}  # sensor: when a run of it was written down last
 
     def start(self) -> None:
         """Every enabled sensor runs now, and from then on at its interval."""
@@ -143,6 +145,22 @@ class Schedule:
         """
         return await asyncio.shield(self._begin(name, because, woken))
 
+    def soon(self, name: str, because: str, *, woken: frozenset[str]) -> None:
+        """Run it for the sake of `woken` as soon as no run of it is under way; of many such words
+        before that run begins, the first counts. A sensor that is disabled is left alone.
+        """
+        if name in self._soon or not self.enabled(name):
+            return
+        self._soon.add(name)
+        task = asyncio.create_task(self._when_free(name, because, woken), name=f"soon {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _when_free(self, name: str, because: str, woken: frozenset[str]) -> SensorReport:
+        await self.until_free(name)
+        self._soon.discard(name)
+        return await self._run(self.sensor(name), because, woken)
+
     async def until_free(self, name: str) -> None:
         """Come back when no run of this sensor is under way; a run lasts `RUN_S` at most."""
         while name in self._under_way:
@@ -160,7 +178,7 @@ class Schedule:
             report = await guarded(sensor, self._hub, began, woken)
             took_s = self._hub.clock.boottime() - self._under_way[name][0]
             told = RunTold(None, began, because, replace(report, took_s=took_s))
-            if woken and report.outcome == "skipped":
+            if report.outcome == "skipped" and (woken or self._is_quiet(sensor)):
                 self.woken_in_vain[name] += 1
                 return told.report
             return self._tell(told)
@@ -172,9 +190,15 @@ class Schedule:
             del self._under_way[name]
             over.set()
 
+    def _is_quiet(self, sensor: Sensor) -> bool:
+        """Whether a run of it that found nothing need not be written down again so soon."""
+        last, now = self._written.get(sensor.name), self._hub.clock.boottime()
+        return is_quiet(sensor) and last is not None and now - last < QUIET_S
+
     def _tell(self, told: RunTold) -> SensorReport:
         """Write the run down and say it; a journal that cannot be written stops no sensor."""
         report = told.report
+        self._written[report.sensor] = self._hub.clock.boottime()
         try:
             number = self._hub.journal.runs.add(report, began=told.began, because=told.because)
             told = replace(told, number=number)

@@ -83,6 +83,14 @@ class Sensor(Protocol):
         """One cycle. What it raises ends this run only."""
 
 
+QUIET_S = 300.0  # of a quiet sensor, a run that found nothing is written down so often
+
+
+def is_quiet(sensor: Sensor) -> bool:
+    """Whether it looks so often that a run which found nothing is seldom worth a line."""
+    return bool(getattr(sensor, "quiet", False))
+
+
 @runtime_checkable
 class Wakeful(Protocol):
     """A sensor that can also be run for a few nodes at once, when they say that they have news."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_node.strict import JsonObject
+
 from .decisions.domains import Domain
 from .decisions.limits import HealthLimits, RouteLimits, StealLimits
 
@@ -36,6 +38,55 @@ class SensorEntry:
 
 
 @dataclass(frozen=True)
+class ScheduleEntry:
+    """Work that is due at times; it has a task or a graph, never both."""
+
+    name: str
+    cron: str
+    zone: str = "UTC"
+    task: JsonObject | None = None
+    graph: JsonObject | None = None
+    catch_up: bool = True  # False: times that passed without a hub get no task
+
+
+@dataclass(frozen=True)
+class FilesEntry:
+    """Work that each new or changed file asks for."""
+
+    name: str
+    path: str  # absolute; may be a pattern
+    task: JsonObject
+
+
+@dataclass(frozen=True)
+class WatchEntry:
+    """Work that failures ask for, at most once in the time that is watched."""
+
+    name: str
+    when: str  # `failing 40% of 5 in 1d`
+    task: JsonObject
+    domain: str | None = None  # None: every domain, and tasks of none
+    node: str | None = None  # None: every node
+
+
+@dataclass(frozen=True)
+class NotifyEntry:
+    """Whom to tell of what: one of `command`, `url` and `mail_to` is set, the others are empty."""
+
+    name: str
+    on: tuple[str, ...]
+    command: tuple[str, ...] = ()
+    url: str = ""
+    secret_file: Path | None = None  # None: the messages are not signed
+    mail_to: str = ""
+    mail_from: str = ""
+    mail_host: str = ""
+    mail_port: int = 25
+    at_most_s: float = 600.0
+    attempts: int = 8
+
+
+@dataclass(frozen=True)
 class FleetSettings:
     """The whole of fleet.yaml, checked."""
 
@@ -52,6 +103,12 @@ class FleetSettings:
     health: HealthLimits = field(default_factory=HealthLimits)
     sensors: dict[str, SensorEntry] = field(default_factory=dict)  # by name: fleet-router, …
     on_idle: bool = False
+    schedules: tuple[ScheduleEntry, ...] = ()
+    watch_files: tuple[FilesEntry, ...] = ()
+    watch: tuple[WatchEntry, ...] = ()
+    notify: tuple[NotifyEntry, ...] = ()
+    budget_per_day: str | None = None  # USD; None: no limit
+    urgent_overdraft: bool = False  # P1 to P4 may go on beyond it
 
     def node(self, name: str) -> NodeEntry | None:
         """The node of this name; None: fleet.yaml has none."""

@@ -139,4 +139,19 @@ nodes: []
 # domains:
 #   protocol: {skills: [clarity]}
 #   research: {skills: [arc-research], prefix: ["Research:"], words: [paper]}
+
+# Work that comes by itself: at times, for files that are new or changed, and when much fails.
+# schedules:
+#   audit: {cron: "0 9 * * 1", zone: Europe/Berlin, task: {subject: audit, skills: [clarity]}}
+# watch_files:
+#   orders: {path: drop/*.json, task: {subject: take the order in, domain: protocol}}
+# watch:
+#   papers-fail: {when: failing 40% of 5 in 1d, domain: research, task: {subject: why papers fail}}
+
+# What the whole fleet may spend a day (UTC), in USD.
+# budget: {per_day: "20.00", urgent_overdraft: false}
+
+# Who is told of what needs a person: by a command, a webhook or a mail.
+# notify:
+#   pager: {on: [dead_letter, node_silent], command: [/usr/local/bin/page, ops], at_most: 10m}
 """

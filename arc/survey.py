@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,9 +12,9 @@ from agent_node.clock import Clock
 from agent_node.reports import StatusReport
 from agent_node.strict import JsonObject
 
-from .asking import read_queue, read_report
+from .asking import read_report
 from .decisions.domains import Role
-from .decisions.view import FleetView, NodeSeen, NodeUnseen, Queue, Queues, QueueUnseen
+from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .errors import (
     AnswerUnreadable,
     ArcError,
@@ -30,7 +30,9 @@ from .errors import (
     OutcomeUnknown,
     WrongNode,
 )
+from .lateness import Lateness
 from .links import Link
+from .tally import NOT_OVER_A_WIRE
 
 DEADLINE_S = 10.0
 _NOBODYS = Role()
@@ -51,15 +53,17 @@ async def survey(
     roles: Mapping[str, Role],
     clock: Clock,
     deadline_s: float = DEADLINE_S,
+    late: Lateness | None = None,
 ) -> FleetView:
     """Every node of `links`, by name: seen with its report, or unseen and why.
 
     It returns when all have answered or run out of their own `deadline_s`; one silent node delays
-    the survey by that much at most, and no other node's answer. Ages count from the receipt, by
-    the hub's own seconds since boot.
+    the survey by that much at most, and no other node's answer. With `late` it does not wait for
+    those that are much later than the others: their answers are heard in the background. Ages
+    count from the receipt, by the hub's own seconds since boot.
     """
     at = clock.now()
-    found = await _Round(links, roles, clock, deadline_s).take()
+    found = await _Round(links, roles, clock, deadline_s, late).take()
     over = clock.boottime()
     told = [found[name] for name in sorted(links)]
     seen = tuple(one.aged(over) for one in told if isinstance(one, _Answered))
@@ -80,9 +84,7 @@ class _Asked:
         # The node wrote at some moment of the round trip; its middle is the fairest guess.
         wrote = (datetime.fromisoformat(report.written_at) - since).total_seconds()
         off_s = round(wrote - (self.asked + received) / 2, 3)
-        return _Answered(
-            self.link.name, report, self.role, received, received - self.asked, off_s
-        )
+        return _Answered(self.link.name, report, self.role, received, received - self.asked, off_s)
 
 
 @dataclass(slots=True)
@@ -107,75 +109,161 @@ class _Round:
     """
 
     def __init__(
-        self, links: Mapping[str, Link], roles: Mapping[str, Role], clock: Clock, deadline_s: float
-    ) -> None:
+        self, links: Mapping[str, Link], roles: Mapping[str, Role], clock: Clock,
+        deadline_s: float, late: Lateness | None,
+    ) -> None:  # fmt: skip
         self._links, self._roles = links, roles
-        self._clock, self._deadline_s = clock, deadline_s
+        self._clock, self._deadline_s, self._late = clock, deadline_s, late
         self._since = clock.now() - timedelta(seconds=clock.boottime())
-        self._came: list[tuple[_Asked, JsonObject | ArcError, float]] = []
+        self._began = clock.boottime()
+        self._came: list[tuple[_Asked, JsonObject | StatusReport | ArcError, float]] = []
         self._rings = asyncio.Event()
-        self._looks: list[asyncio.Task[None]] = []
+        self._looks: set[asyncio.Task[None]] = set()
+        self._waiting = set(links)
+        self._answered: dict[str, float] = {}  # how long each took, over a wire
         self._found: dict[str, _Answered | NodeUnseen] = {}
+        self._broke: BaseException | None = None  # a look ended as none should
+        self._over = False  # what comes now is heard for the next round alone
 
     async def take(self) -> Mapping[str, _Answered | NodeUnseen]:
         """What became of each node."""
-        missing = sum(map(self._put, self._links.values()))
+        began = asyncio.get_running_loop().time()
+        for link in self._links.values():
+            self._ask(link)
         try:
-            while missing:
-                await self._rings.wait()  # not for ever: each has the limit that `put` was given
-                self._rings.clear()
-                came, self._came = self._came, []
-                missing -= len(came)
-                for one in came:
-                    self._read(*one)
-            await asyncio.gather(*self._looks)
+            while self._waiting and await self._rung(began):
+                self._read_all()
+            self._read_all()
+            self._give_up()
         finally:
-            for look in self._looks:
-                look.cancel()
+            if not self._over:
+                for look in [*self._looks]:
+                    look.cancel()
         return self._found
 
-    def _put(self, link: Link) -> bool:
-        """Whether its answer comes by itself; a node that has to be met first is looked at."""
-        role, met = self._roles.get(link.name, _NOBODYS), link.met
-        if met is not None:
-            asked = _Asked(link, role, met.incarnation, self._clock.boottime())
-            if link.put("status", partial(self._tell, asked), timeout_s=self._deadline_s):
-                return True
-        self._look_at(link, role)
-        return False
+    async def _rung(self, began: float) -> bool:
+        """Whether there is something to read; False: who has not answered is late."""
+        limit_s = None
+        if self._late is not None:
+            limit_s = self._late.wait_s(self._waiting, self._answered, self._began)
+        try:
+            async with asyncio.timeout_at(None if limit_s is None else began + limit_s):
+                await self._rings.wait()  # not for ever: every question has its own limit
+        except TimeoutError:
+            return False
+        self._rings.clear()
+        if self._broke is not None:
+            raise self._broke
+        return True
 
-    def _tell(self, asked: _Asked, said: JsonObject | ArcError) -> None:
+    def _read_all(self) -> None:
+        came, self._came = self._came, []
+        for one in came:
+            self._read(*one)
+
+    def _give_up(self) -> None:
+        """The round is over; of those that are late, each is heard once more."""
+        self._over = True
+        if self._late is None:
+            return
+        for name in self._waiting:
+            self._found[name] = _unseen(name, self._role(name), self._no_answer_yet(name))
+            self._late.gave_up(name, self._began)
+        for look in self._looks:
+            self._late.background.add(look)
+            look.add_done_callback(self._late.background.discard)
+        self._late.over(self._clock.boottime())
+
+    def _no_answer_yet(self, name: str) -> NodeSilent:
+        ms = 1000 * (self._clock.boottime() - self._began)
+        others = 1000 * max(self._answered.values(), default=0.0)
+        text = f"no answer yet ({ms:.0f} ms; the others took {others:.0f} ms at most)"
+        return NodeSilent(name, f"{text}; nothing changed there")
+
+    def _role(self, name: str) -> Role:
+        return self._roles.get(name, _NOBODYS)
+
+    def _ask(self, link: Link) -> None:
+        """Its answer comes by itself; a node that has to be met first is looked at."""
+        name, met = link.name, link.met
+        asked_at = self._late.open.get(name) if self._late is not None else None
+        if asked_at is not None:
+            text = f"no answer yet, {self._began - asked_at:.1f} s after it was asked"
+            silent = NodeSilent(name, f"{text}; nothing changed there")
+            self._found[name] = _unseen(name, self._role(name), silent)
+            self._waiting.discard(name)
+            return
+        if met is not None:
+            asked = _Asked(link, self._role(name), met.incarnation, self._clock.boottime())
+            if link.put("status", partial(self._tell, asked), timeout_s=self._deadline_s):
+                return
+        self._look_at(link)
+
+    def _tell(self, asked: _Asked, said: JsonObject | StatusReport | ArcError) -> None:
         self._came.append((asked, said, self._clock.boottime()))
         self._rings.set()
+        if self._over:
+            self._read_all()
 
-    def _read(self, asked: _Asked, said: JsonObject | ArcError, received: float) -> None:
+    def _read(
+        self, asked: _Asked, said: JsonObject | StatusReport | ArcError, received: float
+    ) -> None:
         name = asked.link.name
         if isinstance(said, ArcError):
-            self._found[name] = _unseen(name, asked.role, said)
+            self._settle(_unseen(name, asked.role, said), name)
             return
         try:
             report = read_report(name, asked.incarnation, said)
-            self._found[name] = asked.answered(report, received, self._since)
+            self._settle(asked.answered(report, received, self._since), name)
         except AnswerUnreadable as error:
-            if said.get("incarnation") != asked.incarnation:
-                self._look_at(asked.link, asked.role)  # it has to be met anew
+            says = said.incarnation if isinstance(said, StatusReport) else said.get("incarnation")
+            if says != asked.incarnation and not self._over:
+                self._look_at(asked.link)  # it has to be met anew
             else:
-                self._found[name] = _unseen(name, asked.role, error)
+                self._settle(_unseen(name, asked.role, error), name)
 
-    def _look_at(self, link: Link, role: Role) -> None:
-        self._looks.append(asyncio.create_task(self._look(link, role)))
+    def _settle(self, found: _Answered | NodeUnseen, name: str) -> None:
+        """What became of this node; after the round it is only told on."""
+        because = found.because if isinstance(found, NodeUnseen) else ""
+        if self._over:
+            if self._late is not None:
+                self._late.came(name, self._clock.boottime(), because)
+            return
+        self._found[name] = found
+        self._waiting.discard(name)
+        if isinstance(found, _Answered) and name != NOT_OVER_A_WIRE:
+            self._answered[name] = found.took_s
+        if self._late is None:
+            return
+        if isinstance(found, _Answered):
+            self._late.answered(name, found.took_s)
+        else:
+            self._late.failed(name)
+
+    def _look_at(self, link: Link) -> None:
+        look = asyncio.create_task(self._look(link, self._role(link.name)))
+        self._looks.add(look)
+        look.add_done_callback(self._looked)
+
+    def _looked(self, look: asyncio.Task[None]) -> None:
+        self._looks.discard(look)
+        if not self._over and not look.cancelled():
+            self._broke = self._broke or look.exception()
+        self._rings.set()
 
     async def _look(self, link: Link, role: Role) -> None:
         asked = self._clock.boottime()
+        found: _Answered | NodeUnseen
         try:
             async with asyncio.timeout(self._deadline_s):
                 report = await _report(link, self._deadline_s)
             one, received = _Asked(link, role, "", asked), self._clock.boottime()
-            self._found[link.name] = one.answered(report, received, self._since)
+            found = one.answered(report, received, self._since)
         except ArcError as error:
-            self._found[link.name] = _unseen(link.name, role, error)
+            found = _unseen(link.name, role, error)
         except TimeoutError:
-            self._found[link.name] = _unseen(link.name, role, _silent(link.name, self._deadline_s))
+            found = _unseen(link.name, role, silent_after(link.name, self._deadline_s))
+        self._settle(found, link.name)
 
 
 async def _report(link: Link, deadline_s: float) -> StatusReport:
@@ -192,7 +280,8 @@ async def _report(link: Link, deadline_s: float) -> StatusReport:
     return read_report(link.name, met.incarnation, result)
 
 
-def _silent(node: str, deadline_s: float) -> NodeSilent:
+def silent_after(node: str, deadline_s: float) -> NodeSilent:
+    """Nothing came, and nothing was changed."""
     return NodeSilent(node, f"no answer within {deadline_s:g}s; nothing changed there")
 
 
@@ -203,36 +292,3 @@ def _unseen(node: str, role: Role, error: ArcError) -> NodeUnseen:
 def rule_of(error: ArcError) -> str:
     """The rule by which a node counts as unseen: unreachable, host_key, login, silent, …"""
     return next((rule for kind, rule in _RULES if isinstance(error, kind)), "unreachable")
-
-
-async def look_into(
-    links: Mapping[str, Link],
-    names: Iterable[str],
-    request: JsonObject,
-    *,
-    deadline_s: float = DEADLINE_S,
-) -> Queues:
-    """The candidates of these queues, all asked at once with the same `candidates` request.
-
-    A queue that could not be looked into is `QueueUnseen` and never an empty queue. Each node has
-    `deadline_s` of its own.
-    """
-    wanted = sorted(set(names))
-    found = await asyncio.gather(*(
-        _queue(links[name], name, request, deadline_s) for name in wanted
-    ))  # fmt: skip
-    return {queue.node: queue for queue in found}
-
-
-async def _queue(
-    link: Link, name: str, request: JsonObject, deadline_s: float
-) -> Queue | QueueUnseen:
-    try:
-        async with asyncio.timeout(deadline_s):
-            result = await link.ask("candidates", request, timeout_s=deadline_s)
-        return read_queue(name, result)
-    except ArcError as error:
-        return QueueUnseen(name, rule_of(error), str(error), error.code)
-    except TimeoutError:
-        silent = _silent(name, deadline_s)
-        return QueueUnseen(name, "silent", str(silent), silent.code)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_node.clock import Clock
+from agent_node.reports import StatusReport
 from agent_node.strict import JsonObject
 
 from .errors import ArcError
@@ -89,7 +90,7 @@ class _Counted:
     def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
         began = self._clock.boottime()
 
-        def counted(said: JsonObject | ArcError) -> None:
+        def counted(said: JsonObject | StatusReport | ArcError) -> None:
             self._tally.note(self.name, do, self._clock.boottime() - began)
             told(said)
 

@@ -127,7 +127,7 @@ class _Batch:
             for xfer, steal in self._steals.items()
         ]
         fields: JsonObject = {"to": self._taker.name, "why": self._why, "moves": moves,
-                              "lease_s": self._terms.lease_s,
+                              "lease_s": self._terms.lease_s, "terse": True,
                               "peer_incarnation": self._taker.incarnation}  # fmt: skip
         if self._terms.even_if_pinned:
             fields["even_if_pinned"] = True

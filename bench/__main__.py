@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # In this order: what needs a quiet machine first, and the long rest last.
 MODULES = {
     "claim": "claiming",
+    "effective": "effective",
     "add": "adding",
+    "graph": "graphs",
     "move": "moving",
     "version": "starting",
     "true": "running",

@@ -39,10 +39,12 @@ class Floor:
 
     def __init__(self, place: Place) -> None:
         self.db = connect(place.fresh("floor") / "floor.db")
-        for statement in statements(STEPS[0]):
-            self.db.execute(statement)
+        for step in STEPS:
+            for statement in statements(step):
+                self.db.execute(statement)
         self.db.execute("INSERT INTO need_set (id, needs) VALUES (1, '[]')")
         self.clock = SystemClock()
+        self.turns = count()
 
     def answer(self, line: bytes) -> bytes:
         """Take the tasks of this line in, and say so."""
@@ -57,8 +59,7 @@ class Floor:
         reply = {"id": request["id"], "ok": True, "result": {"results": results}}
         return json.dumps(reply, separators=(",", ":")).encode() + b"\n"
 
-    @staticmethod
-    def _row(task: dict[str, object], now: str) -> tuple[object, ...]:
+    def _row(self, task: dict[str, object], now: str) -> tuple[object, ...]:
         kept = {name: task[name] for name in SPEC if name in task}
         kept["created_at"] = now
         spec = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -68,7 +69,7 @@ class Floor:
             "priority": task["priority"], "skills": json.dumps(task["skills"]), "needs": "[]",
             "need_set": 1, "tags": "[]", "source": task["source"], "pinned": 0,
             "max_attempts": 3, "models": "[]", "fallback_models": "[]", "ready_at": now,
-            "sha256": digest, "spec": spec,
+            "sha256": digest, "spec": spec, "pace": 10, "turn": next(self.turns),
         }  # fmt: skip
         return tuple(given.get(name) for name in COLUMNS)
 

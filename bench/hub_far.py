@@ -19,27 +19,30 @@ from arc.demo.sshd import DemoSshd
 # What a login's name begins with says what its session does.
 FIXED, STARTING = "fixed", "starting"
 INCARNATION = "01NC0000000000000000000000"
-STAMP = "2026-01-01T00:00:00.000Z"
+STAMP = "2026-01-01T00:00:00.000Z"  # where the time of an answer stands
+SINCE = "2025-12-31T00:00:00.000Z"  # and where that of the last task does
 SKILLS = ("bash", "clarity", "deploy", "github-ci", "python", "writing")
 BYTES = 2048  # of one status, as in the field
+FREE, DONE = 80 * 2**30, 12345  # bytes of its disk and tasks of its past, in its first answer
+ANSWERS_A_TASK = 10  # of them one tells of another task that was done since
 
 
 def status_of(name: str) -> JsonObject:
     """A node of four agents that has nothing to do, as its report says it; about 2 KB of JSON."""
     agents: list[JsonObject] = [
         {"name": f"agent-{number}", "state": "available", "slots": 1, "running": 0,
-         "skills": [*SKILLS], "last_heartbeat": STAMP, "paused": False, "held": None,
+         "skills": [*SKILLS], "last_heartbeat": SINCE, "paused": False, "held": None,
          "reason": None}
         for number in range(4)
     ]  # fmt: skip
     status: JsonObject = {
         "schema": "fleet-status/1", "node": name, "incarnation": INCARNATION, "generation": 1,
         "version": "0.1.0", "written_at": STAMP, "dispatcher": "running", "idle": True,
-        "idle_since": STAMP, "pending_count": 0, "running_count": 0, "slots": 4, "free_slots": 4,
-        "state": "active", "reason": "", "counts": {"COMPLETED": 12345}, "movable_count": 0,
+        "idle_since": SINCE, "pending_count": 0, "running_count": 0, "slots": 4, "free_slots": 4,
+        "state": "active", "reason": "", "counts": {"COMPLETED": DONE}, "movable_count": 0,
         "oldest_ready_s": None, "doubts": [], "agents": [*agents], "skills": [*SKILLS],
         "capabilities": ["sqlite-fts", "cgroups"], "last_task": None,
-        "budget_remaining_usd": None, "disk_free_bytes": 80 * 2**30,
+        "budget_remaining_usd": None, "disk_free_bytes": FREE,
         "disk_total_bytes": 256 * 2**30, "needs_you": [],
     }  # fmt: skip
     status["padding"] = "." * (BYTES - len(_bytes(status)) - len(',"padding":""'))
@@ -63,7 +66,9 @@ def _bytes(document: JsonObject) -> bytes:
 
 
 class Answers:
-    """One fixed answer for each kind of request; only its id and the time are filled in."""
+    """One answer for each kind of request, and as a real node's they differ each time: by their
+    id, the time, what is free of the disk; now and then another task was done, and moves the rest.
+    """
 
     def __init__(self, name: str) -> None:
         nothing: dict[str, JsonObject] = {
@@ -72,6 +77,7 @@ class Answers:
         }  # fmt: skip
         whole = {"status": status_of(name), "hello": hello_of(name), **nothing}
         self._said = {do.encode(): _bytes(result) for do, result in whole.items()}
+        self._given = sum(name.encode())  # not all of them do their tasks in the same turn
 
     def to(self, line: bytes) -> bytes:
         """`{"id":7,"do":"status",...` is all that is read of a request: next to nothing."""
@@ -79,7 +85,16 @@ class Answers:
         start = comma + len(b',"do":"')
         said = self._said[line[start : line.index(b'"', start)]]
         answer = b'{"id":%b,"ok":true,"result":%b}\n' % (line[len(b'{"id":') : comma], said)
-        return answer.replace(STAMP.encode(), now())
+        return self._moved_on(answer.replace(STAMP.encode(), now()))
+
+    def _moved_on(self, answer: bytes) -> bytes:
+        self._given += 1
+        free, done = FREE - 4096 * self._given, self._given // ANSWERS_A_TASK
+        since = f"2025-12-31T{done // 60 % 24:02}:{done % 60:02}:00.000Z"
+        for old, new in ((f'free_bytes":{FREE}', f'free_bytes":{free}'), (SINCE, since),
+                         (f'"COMPLETED":{DONE}', f'"COMPLETED":{DONE + done}')):  # fmt: skip
+            answer = answer.replace(old.encode(), new.encode())
+        return answer
 
 
 def now() -> bytes:

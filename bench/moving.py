@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from agent_node.task import Task, to_wire
+from agent_node.task import Task, to_wire_tersely
 from agent_node.ulid import new_ulid
 
 from .floor_queue import Plain
@@ -54,7 +54,8 @@ class Pair:
         """Escrow and hold: two transactions, nothing moved yet."""
         batch, self._left = self._left[:BATCH], self._left[BATCH:]
         self.moves = [{"xfer": a_ulid(), "uid": task.uid, "epoch": 1} for task in batch]
-        taken = self.giver.ask("escrow", to="loom", why="stolen", lease_s=60, moves=self.moves)
+        taken = self.giver.ask("escrow", to="loom", why="stolen", lease_s=60, terse=True,
+                               moves=self.moves)
         offers = [{name: entry[name] for name in ("xfer", "task", "sha256")}
                   for entry in check(taken, "escrowed")]  # fmt: skip
         held = self.taker.ask("hold", **{"from": "iris"}, why="stolen", moves=offers)
@@ -109,7 +110,7 @@ def floor_pair(place: Place, name: str, tasks: Sequence[Task]) -> Iterator[Pair]
             )
             for side in ("giver", "taker")
         )  # fmt: skip
-        giver.ask("add", tasks=[to_wire(task) for task in tasks])
+        giver.ask("add", tasks=[to_wire_tersely(task) for task in tasks])  # no longer than ours
         yield Pair(giver, taker, tasks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -10,9 +10,12 @@ from arc.errors import SensorBroken
 from arc.sensor import Sensor
 from arc.settings import FleetSettings
 
+from .fleet_graphs import FleetGraphs
 from .fleet_health import FleetHealth
+from .fleet_notices import FleetNotices
 from .fleet_rebalance import FleetRebalance
 from .fleet_router import FleetRouter
+from .fleet_schedules import FleetSchedules
 
 GROUP = "arc.sensors"  # the entry-point group in which another package offers a sensor
 
@@ -28,11 +31,12 @@ class Found:
 def find_sensors(
     settings: FleetSettings, *, offered: Iterable[EntryPoint] | None = None
 ) -> Found:
-    """Our own three, then what other packages offer. One that is broken stops only itself."""
-    found: dict[str, Sensor] = {
-        sensor.name: sensor
-        for sensor in (FleetHealth(settings), FleetRouter(settings), FleetRebalance(settings))
-    }
+    """Our own four, then what other packages offer. One that is broken stops only itself."""
+    ours: tuple[Sensor, ...] = (
+        FleetHealth(settings), FleetGraphs(settings), FleetRouter(settings),
+        FleetRebalance(settings), *_asked_for(settings),
+    )  # fmt: skip
+    found: dict[str, Sensor] = {sensor.name: sensor for sensor in ours}
     broken: list[SensorBroken] = []
     for point in sorted(entry_points(group=GROUP) if offered is None else offered):
         try:
@@ -45,6 +49,14 @@ def find_sensors(
         else:
             found[sensor.name] = sensor
     return Found(tuple(found.values()), tuple(broken))
+
+
+def _asked_for(settings: FleetSettings) -> Iterator[Sensor]:
+    """Those that are there only where fleet.yaml gives them something to do."""
+    if settings.schedules or settings.watch_files or settings.watch:
+        yield FleetSchedules(settings)
+    if settings.notify:
+        yield FleetNotices(settings)
 
 
 def _load(point: EntryPoint, settings: FleetSettings) -> Sensor:

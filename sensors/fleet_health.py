@@ -51,7 +51,7 @@ class FleetHealth:
         """One look at everything."""
         seen = await look(hub)
         heard = await hear_all(hub, seen)
-        ends = await tell_heard(hub, seen.whole, seen.links, heard.ends)
+        ends = await tell_heard(hub, seen.whole, seen.links, tuple(heard.ends))
         facts = facts_of(hub, seen.view)
         seen = replace(seen, facts=facts, memory=memory_of(hub, seen.view, facts))
         judged = judge_health(seen.view, facts, hub.settings.health, version=__version__)

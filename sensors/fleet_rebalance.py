@@ -1,4 +1,4 @@
-"""Moves waiting tasks from busy nodes to idle ones, and empties the nodes that drain."""
+"""Moves waiting tasks from busy nodes to idle ones, away from who failed them, and off drains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arc.looking import look_and_settle
-from arc.planning import drains_now, steals_now
+from arc.planning import drains_now, retries_now, steals_now
 from arc.sensor import SensorReport
 from arc.settings import FleetSettings
 from arc.transfer import carry_out
@@ -26,7 +26,8 @@ class FleetRebalance:
     1. Read every node's report, all at once; end what earlier moves left in doubt.
     2. Find idle nodes, 3. find busy ones. 4. Without a pair of them nothing more is asked.
     5. Look into the busy nodes' queues, plan for each idle node, and carry the plan out; what
-    waits on nodes that drain goes with it, whatever the caps and thresholds of stealing.
+    waits on nodes that drain goes with it, whatever the caps and thresholds of stealing, and so
+    does what everybody on its node has failed, within the caps.
     """
 
     name = "fleet-rebalance"
@@ -54,11 +55,14 @@ class FleetRebalance:
         async with hub.moving:
             seen = await look_and_settle(hub, woken=woken)
             drain = await drains_now(seen)
-            plan, _ = await steals_now(seen)
-            outcomes = await carry_out((*drain.steals, *plan.steals), seen.links)
+            retry = await retries_now(seen)
+            plan, _ = await steals_now(seen, after=retry.steals)
+            moves = (*drain.steals, *retry.steals, *plan.steals)
+            outcomes = await carry_out(moves, seen.links)
         hub.journal.nodes.refuse(refusals_of(outcomes))
         planned = Planned(
-            len(drain.steals) + len(plan.steals), (*drain.counts, *plan.counts), plan.kept,
-            plan.nodes, plan.skipped, plan.caps_hit,
+            len(moves), (*drain.counts, *plan.counts),
+            [*retry.kept, *plan.kept] if retry.kept else plan.kept,
+            (*plan.nodes, *retry.nodes), plan.skipped, plan.caps_hit,
         )  # fmt: skip
         return report_of(self.name, seen, planned, outcomes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted
 from arc.decisions.explain import Kept, KeptCount, NodeVerdict
+from arc.decisions.retrying import RULE as RETRY_ELSEWHERE
 from arc.decisions.view import NodeSeen
 from arc.looking import Look
 from arc.sensor import Decided, Moved, SensorReport, skipped
@@ -32,6 +33,9 @@ def paused(hub: Hub, sensor: str) -> SensorReport | None:
     return skipped(sensor, f"fleet is paused by {word.by}: {word.reason}")
 
 
+RULES_OF = {"retried": RETRY_ELSEWHERE}  # by which rule a move was made that is no usual one
+
+
 def moved_of(seen: Look, outcomes: Iterable[Outcome]) -> tuple[Moved, ...]:
     """The moves with both ends as they were when they were seen."""
     lives = {node.name: node.report.incarnation for node in _nodes(seen)}
@@ -39,7 +43,8 @@ def moved_of(seen: Look, outcomes: Iterable[Outcome]) -> tuple[Moved, ...]:
         Moved(
             xfer=one.steal.xfer, uid=one.steal.task.uid, busy=one.steal.busy, idle=one.steal.idle,
             outcome=one.outcome, why=one.steal.why, priority=one.steal.task.priority,
-            rule=one.rule, because=one.because or one.steal.because,
+            rule=one.rule or RULES_OF.get(one.steal.why, ""),
+            because=one.because or one.steal.because,
             busy_incarnation=lives.get(one.steal.busy, ""),
             idle_incarnation=lives.get(one.steal.idle, ""),
         )
@@ -125,8 +130,10 @@ def _summary(
 
 def _unread(plan: Planned) -> list[str]:
     """Busy nodes whose queue could not be looked into."""
-    return [one.name for one in plan.nodes
-            if one.objection is not None and one.objection.rule == "queue_was_read"]  # fmt: skip
+    return [*dict.fromkeys(
+        one.name for one in plan.nodes
+        if one.objection is not None and one.objection.rule == "queue_was_read"
+    )]  # fmt: skip
 
 
 def costs(seen: Look) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent_node.strict import JsonObject
 from arc.decisions.stranded import add_up, stranded_asking, stranded_now
 from arc.looking import Look
-from arc.survey import look_into
+from arc.queues import look_into
 
 if TYPE_CHECKING:
     from arc.hub import Hub

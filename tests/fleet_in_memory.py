@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from agent_node import commands as c
+from agent_node.queries import Doubts, Facts
 from agent_node.ulid import new_ulid
 from arc.decisions.explain import Steal
 from arc.decisions.limits import RouteLimits, StealLimits
@@ -28,23 +29,27 @@ from arc.hub import INBOX, Hub
 from arc.journal import Journal
 from arc.lease import Identity, Lease
 from arc.links import HelloWords, Link
+from arc.queues import look_into
 from arc.sensor import SensorReport
 from arc.settings import FleetSettings, NodeEntry
 from arc.settling import settle
-from arc.survey import look_into, survey
+from arc.survey import survey
 from arc.transfer import carry_out
 from sensors import find_sensors
 from tests.builders import START, FakeClock, a_task, uid
+from tests.fleet.graphs import SmallGraph
 from tests.fleet.machines import FATES, HubDied, Machine, MemoryLink, Moment, Weather, memory
 from tests.virtual_time import VirtualLoop
 
 NAMES = ("forge", "iris", "loom")
 QUEUES = (*NAMES, INBOX)
-SENSORS = ("fleet-rebalance", "fleet-router", "fleet-health")
+SENSORS = ("fleet-rebalance", "fleet-router", "fleet-health", "fleet-graphs")
 TASKS, MOVES = 12, 4
+MEMBERS = 3  # of them, in a graph
 INSTANCE = "01J0000000000000000000000A"
 DEATHS = ("hub_dies_before", "hub_dies_after", "node_dies_before", "node_dies_after")
 ROUNDS_MAX = 60
+CALM_ROUNDS_MAX = 10  # after which nobody of the graph may wait any more
 Mover = Callable[["Story", FleetView], Any]
 
 
@@ -56,6 +61,7 @@ class Told:
     twice: list[str] = field(default_factory=list)  # a program started again, or beside itself
     lost: list[str] = field(default_factory=list)  # no program ever ran, and no node has it
     stuck: list[str] = field(default_factory=list)  # some node has it, and it never gets on
+    odd: list[str] = field(default_factory=list)  # of the graph: an edge or an end that was not so
     moved: int = 0
     by_sensors: int = 0
     settled: int = 0
@@ -63,7 +69,7 @@ class Told:
 
     @property
     def faults(self) -> list[str]:
-        return [f"{name} {one}" for name in ("twice", "lost", "stuck")
+        return [f"{name} {one}" for name in ("twice", "lost", "stuck", "odd")
                 for one in getattr(self, name)]  # fmt: skip
 
 
@@ -115,7 +121,8 @@ class Story:
         )  # fmt: skip
 
     def _add_work(self) -> None:
-        where = self.dice.choices(self.dice.sample(QUEUES, 2), weights=[2, 1], k=TASKS)
+        loose = TASKS - MEMBERS
+        where = self.dice.choices(self.dice.sample(QUEUES, 2), weights=[2, 1], k=loose)
         for name, machine in self.machines.items():
             tasks = tuple(
                 a_task(number, priority=self.dice.randint(1, 10), body="x" * number)
@@ -123,6 +130,9 @@ class Story:
                 if place == name
             )
             machine.store.apply(c.Add(tasks))
+        self.graph = SmallGraph(self.dice, range(loose + 1, TASKS + 1),
+                                self.dice.choice([INBOX, INBOX, *NAMES]))  # fmt: skip
+        self.graph.submit(self.machines)
 
     def mint(self) -> str:
         return new_ulid(int(START.timestamp() * 1000 + self.moment.seconds * 1000),
@@ -140,9 +150,10 @@ class Story:
         for number, (name, got) in list(self.running.items()):
             if eager or self.dice.random() < 0.3:
                 del self.running[number]
-                result = c.Result("completed")
+                result = self.graph.result(got.task.uid)
                 finish = c.Finish(got.task.uid, got.n, result)
                 self.machines[name].store.apply(finish)
+                self.graph.ends(got.task.uid)
         for name in NAMES:
             if eager or self.dice.random() < 0.12:
                 self._claim(name, self.machines[name])
@@ -158,12 +169,13 @@ class Story:
             self.told.twice.append(f"{number} on {name}")
         self.running[f"{number} {name} {got.n}"] = (name, got)
         machine.store.apply(c.Started(number, got.n, 4242, 99, machine.clock.boot_id()))
+        self.told.odd += self.graph.starts(number, machine, got.n)
 
     # The hub.
 
     async def cycle(self) -> None:
         """One cycle of the hub, or as much of it as it lives through."""
-        (sensor,) = self.dice.choices([None, *SENSORS], weights=[10, 7, 4, 1])
+        (sensor,) = self.dice.choices([None, *SENSORS], weights=[10, 7, 4, 1, 1])
         try:
             if sensor is not None and self.mover is move_by_escrow:
                 await self._run(sensor)
@@ -219,10 +231,27 @@ class Story:
         self.weather.chance = 0.0
         while self.weather.bag:
             self.weather.deliver_late()
+        careless = self.mover is move_carelessly
         self.mover = empty_the_inbox
         for _ in range(3):
             await self.cycle()
             self.time_passes(30)
+            if not any(self._unsettled(machine) for machine in self.machines.values()):
+                break  # a further cycle would find nothing to do
+        self._programs_end()
+        for _ in range(0 if careless else CALM_ROUNDS_MAX):
+            if self.graph.is_over(self.machines):
+                break
+            await self._run("fleet-graphs")
+            await empty_the_inbox(self, FleetView(START))
+            self._programs_end()
+
+    def _unsettled(self, machine: Machine) -> bool:
+        """Whether some transfer is not over here, or the hub's own queue still has work to give."""
+        waits = machine.name == INBOX and machine.store.read(Facts()).counts.get("READY", 0)
+        return bool(waits or machine.store.read(Doubts()))
+
+    def _programs_end(self) -> None:
         for _ in range(2 * TASKS):
             before = self.started.total()
             self.programs_get_on(eager=True)
@@ -236,8 +265,9 @@ class Story:
         for name, machine in self.machines.items():
             for number, state in machine.store._db.execute("SELECT uid, state FROM task"):
                 rows.setdefault(number, []).append(f"{state} at {name}")
+        self.told.odd += self.graph.faults(self.machines)
         for number, places in rows.items():
-            if self.started[number]:
+            if self.started[number] or not self.graph.runs(number):
                 continue
             (self.told.stuck if places else self.told.lost).append(f"{number} {', '.join(places)}")
 

@@ -7,12 +7,24 @@ opened, how somebody else reads all its tables, and how a test damages it.
 from __future__ import annotations
 
 from tests.node.store.contract_add import TakesWork
+from tests.node.store.contract_beats import Beats
 from tests.node.store.contract_candidates import Chooses
+from tests.node.store.contract_care import Cares
 from tests.node.store.contract_changes import KeepsToTheTable
 from tests.node.store.contract_claim import Claims
 from tests.node.store.contract_finish import Finishes
 from tests.node.store.contract_forget import Forgets
 from tests.node.store.contract_giver import Gives
+from tests.node.store.contract_graphs import (
+    CancelsGraphs,
+    ForgetsGraphs,
+    GivesInputs,
+    HearsOfEndsElsewhere,
+    KeepsGraphs,
+    KeepsGraphsThroughAFence,
+    PutsBack,
+    TakesEndsBack,
+)
 from tests.node.store.contract_quarantine import Quarantines
 from tests.node.store.contract_reown import Reowns
 from tests.node.store.contract_repeats import Repeats
@@ -27,6 +39,8 @@ class StoreContract(
     Claims,
     Finishes,
     Retries,
+    Cares,
+    Beats,
     Obeys,
     Chooses,
     KeepsToTheTable,
@@ -37,5 +51,13 @@ class StoreContract(
     Quarantines,
     Reowns,
     Forgets,
+    KeepsGraphs,
+    KeepsGraphsThroughAFence,
+    TakesEndsBack,
+    CancelsGraphs,
+    HearsOfEndsElsewhere,
+    GivesInputs,
+    PutsBack,
+    ForgetsGraphs,
 ):
     """Every promise in one class."""

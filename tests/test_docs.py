@@ -70,9 +70,9 @@ def test_every_rule_of_a_decision_has_its_row_and_every_row_a_rule() -> None:
 def test_a_rule_names_every_place_that_may_say_it() -> None:
     """`arc why` names a rule wherever it kept a task; the page has to know of that place."""
     found = {name: sorted(rule.places) for name, rule in all_rules().items()}
-    assert found["never_this_domain"] == ["draining", "routing", "stealing"]
-    assert found["fresh_report"] == ["draining", "health", "routing", "stealing"]
-    assert found["work_succeeds"] == ["draining", "health", "routing", "stealing"]
+    assert found["never_this_domain"] == ["draining", "retrying", "routing", "stealing"]
+    assert found["fresh_report"] == ["draining", "health", "retrying", "routing", "stealing"]
+    assert found["work_succeeds"] == ["draining", "health", "retrying", "routing", "stealing"]
     assert found["load_below_hard"] == ["routing"]
 
 

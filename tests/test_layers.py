@@ -32,7 +32,10 @@ IMPORTED_ONLY_BY: dict[str, dict[str, str]] = {
     "apscheduler": {"arc/schedule.py": "the one place that keeps time"},
     "sqlite_utils": {"arc/journal.py": "the hub's own tables",
                      "arc/journal_tables.py": "and the steps that made them"},
-    "pydantic": {"arc/config_model.py": "what fleet.yaml may say", "arc/config.py": "its errors",
+    "pydantic": {"arc/config_model.py": "what fleet.yaml may say",
+                 "arc/config_kinds.py": "of what kinds its values are",
+                 "arc/config_sources.py": "its part on where work comes from",
+                 "arc/config.py": "its errors",
                  "arc/web/": "its models"},
     "sensors": {"arc/hub.py": "the one edge that points up", "sensors/": "itself"},
 }

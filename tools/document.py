@@ -41,9 +41,9 @@ one first rule that keeps it, and the counts of a run add up to what waits: `arc
 one is told by `arc explain RULE`.
 
 Of the places where a rule is asked, *stealing* is fleet-rebalance between two nodes, *routing* is
-fleet-router out of the hub's own queue, *draining* empties a node that is to be empty, and *health*
-only tells. A node has rules of its own beside them and the last word: they stand in
-[at-3am.md](at-3am.md).
+fleet-router out of the hub's own queue, *draining* empties a node that is to be empty, *retrying*
+takes a task away from who has failed it, and *health* only tells. A node has rules of its own
+beside them and the last word: they stand in [at-3am.md](at-3am.md).
 """
 
 

@@ -34,28 +34,31 @@ ROOMS = (
     Room("The contract",
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
          node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
-              " reports guessing")),
+              " reports guessing readiness references newborn graphs graph_names graph_document"
+              " graph_words validation priority budget budget_words artifact_words")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
-         node("home plain_files mounts config toml_table toml_lines clock failpoints log")),
+         node("home plain_files mounts config new_toml toml_table toml_lines clock failpoints"
+              " log artifacts uploads")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
           *node("attempts job zygote zygote_link handing shim watching output killing processes"
                 " cgroups evidence verdicts answers other_evidence other_user own_code becoming"
-                " workplace speaking warden"))),
+                " workplace speaking warden judge gathering belongings"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
-         node("running daemon dispatch floor arrivals starters runs endings results adoption"
-               " leaving drains signals timers upkeep strays report status news stopping errands"
-              " wardens capabilities")),
+         node("running daemon dispatch given floor arrivals starters runs endings results adoption"
+               " leaving drains signals timers upkeep beating validating strays report status news"
+              " stopping errands wardens capabilities baggage")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("serve relay door opening listener binding conversation lines requests replies desk"
-              " inquiries orders transfers ownership attempt_words logs")),
+              " inquiries orders budget_orders graph_orders graph_reply artifact_orders transfers"
+              " ownership attempt_words logs")),
     Room("Upgrading",
          "A signed program takes the place of the one that runs, and gives it back if it must.",
          node("signing statement upgrading upgrade_record upgrader trial program apart starting"
@@ -69,21 +72,26 @@ ROOMS = (
          ("sensors/", *hub("sensor"))),
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
-         ("arc/links/", *hub("asking survey looking tally"))),
+         ("arc/links/", *hub("asking graph_answers survey lateness looking"
+                          " looking_up queues tally"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
          ("arc/decisions/", *hub("planning"))),
     Room("The hub acts and remembers",
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing settling endings fencing reowning durable fences lease"
-             " journal journal_tables journal_nodes journal_ends journal_runs journal_words")),
+             " journal journal_tables journal_nodes journal_ends journal_outbox journal_runs"
+             " journal_words outbox custody graph_cancels artifacts bringing"
+             " journal_work journal_notices adding polling dead_answers delivering apart"
+             " journal_tallies")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
          hub("__init__ __main__ errors settings schedule hub running listening keys setup"
              " upgrade_package")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
-         hub("config config_model config_settings config_words config_keys config_faults"
+         hub("config config_kinds config_model config_sources config_settings config_work"
+             " config_words config_keys config_faults config_work_faults"
              " config_check marked_yaml splicing findings durations editing explaining")),
     Room("What may be asked of a hub",
          "One operation for each question or order; the same with a hub running and without.",

@@ -17,13 +17,15 @@ from tools.sources import sources
 
 # In whose table a rule stands says where it is asked; the order is the order on the page.
 PLACES = {
-    "rules": "stealing", "routing": "routing", "draining": "draining", "health": "health",
+    "rules": "stealing", "routing": "routing", "draining": "draining",
+    "retrying": "retrying", "health": "health",
     "reckoning": "every plan",
 }  # fmt: skip
 # Who names a rule outside of any table, and for whom.
 SPEAKERS = {
-    "receiving": ("routing", "draining"), "failing": ("routing", "draining"),
-    "draining": ("draining",),
+    "receiving": ("routing", "draining", "retrying"),
+    "failing": ("routing", "draining", "retrying"),
+    "draining": ("draining",), "retrying": ("retrying",),
 }  # fmt: skip
 ARC0 = (*rules.STEAL_RULES, *node_rules.IDLE_RULES, *node_rules.BUSY_RULES)
 SWIFT = (*rules.SWIFT_RULES, *node_rules.THIEF_RULES, *node_rules.VICTIM_RULES)

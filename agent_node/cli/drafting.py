@@ -7,6 +7,8 @@ from pathlib import Path
 
 from agent_node.errors import BadInput
 from agent_node.fields import BODY_MAX
+from agent_node.readiness import edges_of
+from agent_node.references import references_of
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import task_from
 from agent_node.ulid import fresh_ulid
@@ -48,6 +50,10 @@ def draft_arguments(parser: ArgumentParser) -> None:
     more("--deadline", metavar="T", help="a zoned time, or +90m")
     more("--model", action="append", metavar="M", help="the model it wants, first choice first")
     more("--pinned", action="store_true", help="it never moves to another node by itself")
+    more("--after", action="append", metavar="UID[:fail|skip|run]",
+         help="wait for this task; then what to do if it ends badly; repeatable")  # fmt: skip
+    more("--context", action="append", metavar="REF",
+         help="be given task:UID:output of another task; repeatable")  # fmt: skip
     more("--on-interrupt", choices=("retry", "park"), help="when its attempt was cut off")
 
 
@@ -78,11 +84,28 @@ def draft(options: Namespace, around: Around, *, source: str) -> JsonObject:
             task[name] = moment(text, name, now)
     if options.pinned:
         task["pinned"] = True
+    if options.after:
+        task["depends_on"] = [*map(_edge, options.after)]
+    if options.context:
+        task["context_refs"] = [*options.context]
     body = _body(options, around)
     if body:
         task["body"] = body
     task_from(task)
+    edges_of(_listed(task, "depends_on"), of=str(task["uid"]), where="after")
+    references_of(_listed(task, "context_refs"), "context")
     return task
+
+
+def _listed(task: JsonObject, name: str) -> list[JsonValue]:
+    value = task.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _edge(text: str) -> JsonValue:
+    """`UID`, or `UID:skip`."""
+    uid, colon, word = text.partition(":")
+    return {"uid": uid, "on_failure": word if colon else "fail"}
 
 
 def _body(options: Namespace, around: Around) -> str:

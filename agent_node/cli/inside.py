@@ -5,15 +5,21 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from agent_node.envelope import Answer
-from agent_node.errors import NodeError
+from agent_node.errors import BadInput, NodeError
 from agent_node.fields import TEXT_MAX
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, decode_object
 from agent_node.text import safe_text
+from agent_node.ulid import fresh_ulid
 
 from .around import Around, Request
 from .catalogue import Runnable
-from .drafting import draft, draft_arguments
+from .drafting import draft, draft_arguments, read_input
 from .shapes import words
+
+WHOLE = 100
+
+
+GRAPH_MAX = 7 * 1024 * 1024  # one request is one line of at most 8 MiB
 
 
 class NotInsideTask(NodeError):
@@ -51,32 +57,57 @@ def heartbeat(options: Namespace, around: Around) -> Answer:
 
 def progress_arguments(parser: ArgumentParser) -> None:
     """The words of `progress`."""
-    parser.add_argument("text", metavar="TEXT", help="how far it is, for people")
+    parser.add_argument(
+        "text", nargs="+", metavar="[N%] TEXT", help="how far it is, for people"
+    )
     plain_arguments(parser)
 
 
 def progress(options: Namespace, around: Around) -> Answer:
     """Say how far the task is; longer texts are cut, for a status line is no log."""
-    request = {**about_self("progress", around), "text": options.text[:TEXT_MAX]}
+    request = {**about_self("progress", around), "text": _how_far(options.text)}
     result = around.own_door(_dry(request, options))
     return Answer(result, "")
 
 
+def _how_far(said: list[str]) -> str:
+    """The words as one text; a share stands first and goes from 0% to 100%."""
+    share = said[0].removesuffix("%")
+    if share != said[0] and share.isdecimal() and int(share[:9]) > WHOLE:
+        raise BadInput(f"{said[0][:20]} is more than all of it", "progress")
+    return " ".join(said)[:TEXT_MAX]
+
+
 def spawn_arguments(parser: ArgumentParser) -> None:
     """The words of `spawn`."""
-    parser.add_argument("subject", metavar="SUBJECT", help="what to do, in one line")
+    more = parser.add_argument
+    more("subject", nargs="?", metavar="SUBJECT", help="what to do, in one line")
+    more("--graph", metavar="F", help="a whole graph as JSON, from a file or - for stdin")
+    more("--wait", action="store_true", help="put this task back until that work has ended")
     draft_arguments(parser)
     plain_arguments(parser)
 
 
 def spawn(options: Namespace, around: Around) -> Answer:
-    """Queue a task whose parent is this one."""
+    """Queue a task whose parent is this one, or a whole graph of them."""
     request = about_self("spawn", around)
-    parent: JsonObject = {"parent": str(request["uid"])}
-    task = {**draft(options, around, source=around.by), **parent}
-    result = around.own_door(_dry({**request, "task": task}, options))
-    outcome = words(result, "outcome", "added")
-    said = f"{outcome} {words(result, 'uid', str(task['uid']))}"
+    if (options.subject is None) == (options.graph is None):
+        raise BadInput("give a SUBJECT or --graph, one of them", "subject")
+    if options.wait:
+        request["wait"] = True
+    if options.graph is None:
+        parent: JsonObject = {"parent": str(request["uid"])}
+        request["task"] = {**draft(options, around, source=around.by), **parent}
+    else:
+        from agent_node.graph_document import minted  # a heartbeat needs none of it
+
+        raw = read_input(options.graph, around, at_most=GRAPH_MAX, field="--graph")
+        request["graph"] = minted(decode_object(raw), fresh_ulid)
+    result = around.own_door(_dry(request, options))
+    what = words(result, "dag" if options.graph else "uid")
+    said = f"{words(result, 'outcome', 'added')} {what}"
+    if options.wait:
+        said += "\nthis task waits for it: end now with exit 0, and it is tried again afterwards"
     dry = "dry run, nothing changed: " if options.dry_run else ""
     return Answer(result, safe_text(dry + said))
 

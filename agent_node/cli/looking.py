@@ -109,7 +109,8 @@ def list_tasks(options: Namespace, around: Around) -> Answer:
     tasks = objects(result, "tasks")
     if not tasks:
         return Answer(result, f"no tasks{_of_states(options.state)} here")
-    text = render_tasks(tasks, around)
+    order = result.get("order")
+    text = render_tasks(tasks, around, order if isinstance(order, dict) else {})
     if result.get("next"):
         same = "".join(f" --state {state.upper()}" for state in options.state)
         text += f"\nmore: agent-node list --after {safe_text(str(result['next']))}{same}"
@@ -135,7 +136,7 @@ def _list_request(options: Namespace) -> Request:
     return request
 
 
-def render_tasks(tasks: list[Result], around: Around) -> str:
+def render_tasks(tasks: list[Result], around: Around, order: Mapping[str, object]) -> str:
     """A line for each task under a count; cut only where a terminal reads along."""
     short = short_uids(str(task.get("uid", "")) for task in tasks)
     now = around.clock.now()
@@ -143,6 +144,7 @@ def render_tasks(tasks: list[Result], around: Around) -> str:
         (
             short[str(task.get("uid", ""))],
             f"P{words(task, 'priority')}",
+            _tier(order.get(str(task.get("uid", "")))),
             words(task, "state"),
             _age(task, now),
             words(task, "skills"),
@@ -151,8 +153,15 @@ def render_tasks(tasks: list[Result], around: Around) -> str:
         for task in tasks
     ]
     width = terminal_width(around.stdout, around.environ)
-    head = ("UID", "P", "STATE", "AGE", "SKILLS", "SUBJECT")
+    head = ("UID", "P", "TIER", "STATE", "AGE", "SKILLS", "SUBJECT")
     return f"{counted(len(tasks), 'task')}\n{table(head, rows, width)}"
+
+
+def _tier(order: object) -> str:
+    """The region of the scale where it is by now, and its effective priority."""
+    if not isinstance(order, dict):
+        return "-"
+    return f"{words(order, 'tier')} {words(order, 'effective')}"
 
 
 def _age(task: Mapping[str, object], now: datetime) -> str:
@@ -180,8 +189,11 @@ def render_shown(result: Result, now: datetime) -> str:
         for name, value in task.items()
         if name not in _NOT_A_LINE and value not in (None, "", [], {}, 0)
     ]
+    if result.get("order"):
+        lines.append(f"  {'order':<16} {_tier(result['order'])}")
     events = some_objects(result, "events")[-_LAST:]
     lines += [f"  {'event':<16} {_told(event)}" for event in events]
+    lines += [f"  {'artifact':<16} {artifact_line(one)}" for one in some_objects(task, "artifacts")]
     for name in ("attempts", "moves"):
         records = some_objects(result, name) if name in result else some_objects(task, name)
         lines += [f"  {name[:-1]:<16} {_record(record)}" for record in records]
@@ -190,7 +202,14 @@ def render_shown(result: Result, now: datetime) -> str:
     return "\n".join([*safe, "", body] if body else safe)
 
 
-_NOT_A_LINE = frozenset({"uid", "state", "priority", "body", "attempts", "moves"})
+_NOT_A_LINE = frozenset({"uid", "state", "priority", "body", "attempts", "moves", "artifacts"})
+
+
+def artifact_line(one: Mapping[str, object]) -> str:
+    """A file that the task left, or why it was not taken."""
+    if one.get("because"):
+        return f"{words(one, 'name')}: not taken: {words(one, 'because')}"
+    return f"{words(one, 'name')} {size(whole(one, 'size'))} {words(one, 'sha256')}"
 
 
 def _value(task: Mapping[str, object], name: str, now: datetime) -> str:

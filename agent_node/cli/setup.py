@@ -11,10 +11,11 @@ from pathlib import Path
 
 from agent_node import __version__, program
 from agent_node.account import try_account
-from agent_node.config import NodeSettings, parse_settings, read_settings, render_new_toml
+from agent_node.config import NodeSettings, parse_settings, read_settings
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, NodeError
 from agent_node.home import Home, check_home, find_home
+from agent_node.new_toml import render_new_toml
 
 from .around import Around
 from .catalogue import Runnable

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 
-from ..commands import Beat, Because, Claim, Finish, Finished, Result, Started
-from ..retries import Again, judge_failure, judge_interruption
+from ..commands import Because, Claim, Finish, Finished, Result, Started, Validate
+from ..retries import (
+    Again,
+    GiveUp,
+    Tried,
+    is_poison,
+    judge_failure,
+    judge_interruption,
+    limited_in_a_row,
+    since_forgiven,
+)
 from ..spec import values_of
 from ..task import State
+from .beats import end_beats
+from .care import keep_from, tries_of, unreliable_agents
 from .claims import claim
 from .completing import complete, told
+from .dead import note_death
+from .ending import Ending, New
+from .ends import after_end
 from .history import file_attempt
+from .spending import is_used_up, settle
 from .transaction import LAST_EVENT, Transaction, may_change, to_json
+from .waiting import as_asked, let_wait, put_back
 
 _STARTED = f"""
 UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now), begun_at = :now,
@@ -33,30 +49,39 @@ def start(tx: Transaction, command: Started) -> bool:
     return True
 
 
-def beat(tx: Transaction, command: Beat) -> bool:
-    """The attempt is alive; False when it is no longer the task's own."""
-    row = tx.db.execute(
-        "UPDATE task SET heartbeat_at = ?, progress = coalesce(?, progress)"
-        " WHERE uid = ? AND attempt = ? AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
-        " RETURNING agent",
-        (tx.stamp, command.progress, command.uid, command.n),
-    ).fetchone()
-    if row is None:
+_VALIDATING = f"""
+UPDATE task SET state = 'VALIDATING' WHERE uid = :uid AND attempt = :n
+   AND {may_change(State.VALIDATING)}
+"""
+
+
+def validate(tx: Transaction, command: Validate) -> bool:
+    """RUNNING becomes VALIDATING; False when it is so already, or not this attempt's any more."""
+    if not tx.db.execute(_VALIDATING, {"uid": command.uid, "n": command.n}).rowcount:
         return False
-    tx.db.execute("UPDATE agent SET last_heartbeat = ? WHERE name = ?", (tx.stamp, row[0]))
-    tx.changed = True
+    tx.moves(State.RUNNING, State.VALIDATING)
+    # No event of the attempt's own: `show` finds those by numbers that this one has no place for.
+    tx.event("task_validating", command.uid, was="RUNNING", state="VALIDATING")
     return True
 
 
 def finish(tx: Transaction, command: Finish) -> Finished:
     """Accept the attempt's end once, fenced by (uid, n); then claim for the slot it leaves."""
+    if tx.live.beats:
+        end_beats(tx, command.uid, command.n)
     state, because = _record(tx, command)
+    if state is not None and command.result.kind != "unproved":
+        settle(tx, command.uid, command.result.cost_usd)
     following = None if command.then_claim is None else claim(tx, Claim(command.then_claim))
     return Finished(state is not None, state, because, following)
 
 
 def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | None]:
+    if tx.live.graphs:
+        command = as_asked(tx, command)
     if _completed_at_once(tx, command):
+        if tx.live.graphs:
+            after_end(tx, command.uid, State.COMPLETED)
         return State.COMPLETED, None
     row = tx.db.execute(
         "SELECT seq, state, agent, failures, interruptions, max_attempts, stopping, spec,"
@@ -68,7 +93,7 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
         _close_late(tx, command)
         text = f"attempt {command.n} of {command.uid} is not under way here; its result is late"
         return None, Because("late_result", text)
-    ending = _Ending(tx, command, row)
+    ending = Ending(tx, command, row)
     stays = _stays(command.result)
     if not stays:
         file_attempt(tx, command.uid)
@@ -76,7 +101,17 @@ def _record(tx: Transaction, command: Finish) -> tuple[str | None, Because | Non
     if not stays:
         ending.close_attempt(counted=new.counted)
     ending.note_streak(counted=new.counted)
+    if tx.live.graphs:
+        _let_others_know(tx, command, new.state)
     return new.state, None
+
+
+def _let_others_know(tx: Transaction, command: Finish, state: State) -> None:
+    """Once all of the attempt is written: what follows has events of its own."""
+    if command.result.kind == "waiting" and state is State.READY:
+        let_wait(tx, command.uid)
+    else:
+        after_end(tx, command.uid, state)
 
 
 def _completed_at_once(tx: Transaction, command: Finish) -> bool:
@@ -84,7 +119,7 @@ def _completed_at_once(tx: Transaction, command: Finish) -> bool:
     known = tx.live.claimed.pop(command.uid, None)
     if known is None or known.n != command.n or not _stays(command.result):
         return False
-    for was in (State.RUNNING, State.CLAIMED):
+    for was in (State.RUNNING, State.CLAIMED, State.VALIDATING):
         if tx.count(was) and complete(tx, command, was=was, seq=known.seq, agent=known.agent):
             _end_streak(tx, known.agent)
             return True
@@ -110,115 +145,64 @@ def _close_late(tx: Transaction, command: Finish) -> None:
     )
     if closed.rowcount:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")
+        settle(tx, command.uid, command.result.cost_usd, n=command.n)
 
 
-# seq, state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent
-_Row = tuple[int, str, str | None, int, int, int, str | None, str, int | None]
-
-
-_CLOSE = f"""
-UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?, message = ?,
-       exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?, end_event = {LAST_EVENT} + ?
- WHERE uid = ? AND n = ?
-"""
-
-
-class _New:
-    """The state that an ending led to, and whether the attempt used up a try."""
-
-    def __init__(self, state: State, *, counted: bool = False) -> None:
-        self.state, self.counted = state, counted
-
-
-class _Ending:
-    """One attempt at its end, with the row it belongs to."""
-
-    def __init__(self, tx: Transaction, command: Finish, row: _Row) -> None:
-        self.tx, self.command, self.result = tx, command, command.result
-        self.seq, was, self.agent, self.failures, self.interruptions = row[:5]
-        self.max_attempts, self.stopping, self.spec, self.streak = row[5:]
-        self.was = State(was)
-
-    def change(self, new: State, event: str, because: str | None, **columns: object) -> None:
-        """Write the new state where the table allows it, fenced by the attempt's number."""
-        values = (*columns.values(), self.command.uid, self.command.n)
-        done = self.tx.db.execute(_becomes(new, *columns), values)
-        assert done.rowcount == 1, f"{self.was} did not become {new}"
-        self.tx.moves(self.was, new)
-        self.tx.event(
-            event, self.command.uid, n=self.command.n, was=self.was, state=new, by=self.agent,
-            because=because, data=told(self.result) if new is State.FAILED else None,
-        )  # fmt: skip
-        self.was = new
-
-    def close_attempt(self, *, counted: bool) -> None:
-        """The attempt's own row, closed once."""
-        result = self.result
-        self.tx.db.execute(
-            _CLOSE,
-            (
-                self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
-                result.exit_code, result.duration_s, result.cost_usd,
-                None if result.tokens is None else to_json(result.tokens), self.tx.events_due,
-                self.command.uid, self.command.n,
-            ),
-        )  # fmt: skip
-
-    def note_streak(self, *, counted: bool) -> None:
-        """How many of the agent's attempts failed one after another."""
-        if self.result.kind in ("completed", "failed"):
-            streak = (self.streak or 0) + 1 if counted else 0
-            if streak:
-                self.tx.live.failing.add(self.agent)
-            if streak != self.streak:
-                query = "UPDATE agent SET streak = ? WHERE name = ?"
-                self.tx.db.execute(query, (streak, self.agent))
-
-
-@cache
-def _becomes(new: State, *columns: str) -> str:
-    sets = "".join(f", {name} = ?" for name in columns)
-    return (
-        f"UPDATE task SET state = '{new}', stopping = NULL{sets}"
-        f" WHERE uid = ? AND attempt = ? AND {may_change(new)}"
-    )
-
-
-def _completed(ending: _Ending) -> _New:
+def _completed(ending: Ending) -> New:
     done = complete(
         ending.tx, ending.command, was=ending.was, seq=ending.seq, agent=ending.agent
     )
     assert done, f"{ending.was} did not become COMPLETED"
-    return _New(State.COMPLETED)
+    return New(State.COMPLETED)
 
 
-def _failed(ending: _Ending) -> _New:
+def _failed(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
     tx, result = ending.tx, ending.result
     kind = result.error_kind or "crash"
     reason = f"{kind}: {result.message}" if result.message else kind
-    ending.change(State.FAILED, "task_failed", reason, failure_reason=reason[:4096])
+    ending.change(
+        State.FAILED, "task_failed", reason, told(result), failure_reason=reason[:4096]
+    )
+    tries = tries_of(tx, ending.command.uid)[:-1]  # the last one is this one, which is not closed
     policy = values_of(ending.spec).get("retry", {})
     verdict = judge_failure(
         failures=ending.failures, max_attempts=ending.max_attempts,
-        policy=policy if isinstance(policy, dict) else {}, kind=kind,
+        policy=policy if isinstance(policy, dict) else {},
+        kind="budget_exceeded" if is_used_up(tx, ending.spec, command=ending.command) else kind,
         retry_at=result.retry_at, now=tx.now, chance=tx.rng.random(),
+        limited=limited_in_a_row(tries),
     )  # fmt: skip
-    if isinstance(verdict, Again):
-        failures = ending.failures + int(verdict.counted)
+    if isinstance(verdict, Again) and not verdict.counted:
+        ending.change(State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at)
+        return New(State.RETRYING)
+    this = Tried(tx.node.name, ending.agent or "unknown", kind, counted=True)
+    return _counted(ending, verdict, since_forgiven([*tries, this], ending.failures + 1))
+
+
+def _counted(ending: Ending, verdict: Again | GiveUp, failed: Sequence[Tried]) -> New:
+    """A failure that used up a try; `failed` are those that count against the task, with it."""
+    tx, uid, failures = ending.tx, ending.command.uid, ending.failures + 1
+    poison = is_poison(failed, unreliable=unreliable_agents(tx, failed))
+    if isinstance(verdict, Again) and not poison:
         ending.change(
             State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at, failures=failures
         )
-        return _New(State.RETRYING, counted=verdict.counted)
+        keep_from(tx, uid, failed, ready_at=verdict.at)
+        return New(State.RETRYING, counted=True)
+    because = verdict.because if not poison else (
+        f"poison: it failed {failures} times, whoever tried it"
+    )
     ending.change(
-        State.DEAD_LETTERED, "task_dead_lettered", verdict.because,
-        completed_at=tx.stamp, failures=ending.failures + 1,
+        State.DEAD_LETTERED, "task_dead_lettered", because, {"poison": True} if poison else None,
+        completed_at=tx.stamp, failures=failures,
     )  # fmt: skip
-    return _New(State.DEAD_LETTERED, counted=True)
+    note_death(tx, uid, poison=poison)
+    return New(State.DEAD_LETTERED, counted=True)
 
 
-def _interrupted(ending: _Ending) -> _New:
+def _interrupted(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
     why = ending.result.message or "interrupted"
@@ -232,35 +216,54 @@ def _interrupted(ending: _Ending) -> _New:
             State.PARKED, "task_parked", park.because,
             interruptions=count, failure_reason=park.because[:4096],
         )  # fmt: skip
-        return _New(State.PARKED)
+        return New(State.PARKED)
     return _ready_again(ending, why, interruptions=count)
 
 
-def _requeued(ending: _Ending) -> _New:
+def _requeued(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
     return _ready_again(ending, ending.result.message or "requeued")
 
 
-def _ready_again(ending: _Ending, why: str, *, interruptions: int | None = None) -> _New:
+def _ready_again(ending: Ending, why: str, *, interruptions: int | None = None) -> New:
     count = ending.interruptions if interruptions is None else interruptions
     ending.change(
         State.READY, "task_interrupted", why,
         agent=None, ready_at=ending.tx.stamp, interruptions=count,
     )  # fmt: skip
-    return _New(State.READY)
+    return New(State.READY)
 
 
-def _unproved(ending: _Ending) -> _New:
+def _unproved(ending: Ending) -> New:
     why = f"not proven dead: {ending.result.message or 'no evidence'}"
     ending.change(State.PARKED, "task_parked", why, failure_reason=why[:4096])
-    return _New(State.PARKED)
+    return New(State.PARKED)
 
 
-def _cancelled(ending: _Ending) -> _New:
+def _unvalidated(ending: Ending) -> New:
+    """The work is done, and kept, and a person says whether it is good."""
+    if ending.stopping is not None:
+        return _cancelled(ending)
+    result = ending.result
+    why = f"not judged: {result.message or 'the validator is broken'}"
+    ending.change(
+        State.PARKED, "task_parked", why, told(result), failure_reason=why[:4096],
+        output=None if result.output is None else to_json(result.output),
+        artifacts=to_json(result.artifacts), cost_usd=result.cost_usd,
+        tokens=None if result.tokens is None else to_json(result.tokens),
+    )  # fmt: skip
+    return New(State.PARKED)
+
+
+def _cancelled(ending: Ending) -> New:
     why = ending.stopping or ending.result.message or "cancelled"
     ending.change(State.CANCELLED, "task_cancelled", why, completed_at=ending.tx.stamp)
-    return _New(State.CANCELLED)
+    return New(State.CANCELLED)
+
+
+def _waiting(ending: Ending) -> New:
+    return _cancelled(ending) if ending.stopping is not None else put_back(ending)
 
 
 _ENDINGS = {
@@ -269,5 +272,7 @@ _ENDINGS = {
     "interrupted": _interrupted,
     "requeued": _requeued,
     "unproved": _unproved,
+    "unvalidated": _unvalidated,
     "cancelled": _cancelled,
+    "waiting": _waiting,
 }

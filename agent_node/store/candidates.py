@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 
 from ..queries import Candidates, Chosen, Wanting
 from ..strict import JsonObject
 from ..task import State, Task
-from .ready import Bucket, Shape, first_of, ready_now
+from .care import marked_elsewhere
+from .ready import SEQ, SEQ_BITS, Bucket, Ready, Shape, first_of, ready_now
 from .rows import WITHOUT_BODY, task_of, with_history
 from .transaction import Transaction
 
@@ -19,6 +21,8 @@ __all__ = ["Shape", "candidates", "domains_of", "objection"]
 def candidates(tx: Transaction, query: Candidates) -> Chosen:
     """Filtered before the limit; `kept` and `eligible` add up to every READY task."""
     ready = ready_now(tx)
+    if query.why == "retried":
+        return _retried(tx, query, ready)
     kept: Counter[str] = Counter()
     allowed: list[Bucket] = []
     eligible = 0
@@ -37,6 +41,26 @@ def candidates(tx: Transaction, query: Candidates) -> Chosen:
         allowed.append(bucket)
     tasks, following = _page(tx, query, allowed)
     return Chosen(tasks, following, dict(kept), eligible, tx.count(State.READY))
+
+
+def _retried(tx: Transaction, query: Candidates, ready: Ready) -> Chosen:
+    """The few that everybody here who can run them has failed; all others stay for that reason."""
+    places = {uid: ready.places[uid] for uid in marked_elsewhere(tx) if uid in ready.places}
+    buckets = {uid: ready.buckets[place >> SEQ_BITS] for uid, place in places.items()}
+    said = {uid: objection(bucket.shape, query, ready.domains) for uid, bucket in buckets.items()}
+    kept = Counter(rule for rule in said.values() if rule is not None)
+    total = tx.count(State.READY)
+    kept["failed_by_all_here"] = total - len(places)
+    allowed: dict[tuple[Shape, int], Bucket] = {}
+    for uid, rule in said.items():
+        if rule is None:
+            key = (buckets[uid].shape, buckets[uid].rank)
+            allowed.setdefault(key, Bucket(*key)).seqs.append(places[uid] & SEQ)
+    for bucket in allowed.values():
+        bucket.seqs = array("q", sorted(bucket.seqs))
+    tasks, following = _page(tx, query, [*allowed.values()])
+    eligible = sum(rule is None for rule in said.values())
+    return Chosen(tasks, following, {name: n for name, n in kept.items() if n}, eligible, total)
 
 
 def objection(shape: Shape, query: Candidates, domains: JsonObject) -> str | None:

@@ -7,6 +7,7 @@ from functools import cache
 from ..commands import Finish, Result
 from ..strict import JsonObject
 from ..task import State
+from .artifact_inputs import note_kept
 from .transaction import LAST_EVENT, Transaction, may_change, to_json
 
 
@@ -25,6 +26,8 @@ def complete(
     )  # fmt: skip
     if not tx.db.execute(_complete_from(was), values).rowcount:
         return False
+    if result.artifacts:
+        note_kept(tx, command.uid, result.artifacts)
     tx.moves(was, State.COMPLETED)
     tx.event(
         "task_completed", command.uid, n=command.n, was=was, state=State.COMPLETED, by=agent,

@@ -152,10 +152,11 @@ def check_whole(db: sqlite3.Connection, path: Path) -> None:
     with translated(path):
         (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        raise _corrupt(path, said)
+        raise corrupt(path, said)
 
 
-def _corrupt(path: Path, why: object) -> StoreCorrupt:
+def corrupt(path: Path, why: object) -> StoreCorrupt:
+    """The one error about a file that holds what we never wrote."""
     return StoreCorrupt(
         f"{path} is damaged: {why}. Nothing was changed. Copy the file and its -wal away, then put"
         f" back a good copy (backups in {path.parent / 'backups'}) or try: sqlite3 {path.name}"
@@ -171,14 +172,14 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         translate(error, path)
     except UnicodeDecodeError as error:  # we wrote UTF-8, so somebody else wrote this
-        raise _corrupt(path, error) from error
+        raise corrupt(path, error) from error
 
 
 def translate(error: sqlite3.Error, path: Path) -> NoReturn:
     """The same for one error, where a `with` would be felt: around every transaction."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        raise _corrupt(path, error) from error
+        raise corrupt(path, error) from error
     if name.startswith("SQLITE_IOERR"):
         raise DiskBroken(
             f"{path}: {error} ({name}): whether the change is on the disk is not known; the queue"

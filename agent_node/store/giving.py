@@ -11,6 +11,7 @@ from ..moves import Escrow, Move, Settle, Transferred
 from ..spec import hash_of
 from ..task import State, Task
 from .rows import WHOLE, attempts_of, find_task, task_of
+from .spending import Ask, afford_move
 from .transaction import Transaction, check_sender, check_term, may_change
 from .transfers import (
     Record,
@@ -60,7 +61,8 @@ def size_on_wire(task: Task) -> int:
     texts = (task.subject, task.progress, task.failure_reason, task.key, task.ref, task.origin,
              task.source, task.domain)  # fmt: skip
     lists = (task.skills, task.needs, task.tags, task.models, task.fallback_models)
-    loose = (task.attempts, task.output, task.extra, task.artifacts, task.tokens, task.retry)
+    loose = (task.attempts, task.output, task.extra, task.artifacts, task.tokens, task.retry,
+             task.depends_on, task.context_refs, task.validate)  # fmt: skip
     body = 6 * len(task.body)
     if body > _SHORT:
         body = len(json.dumps(task.body, ensure_ascii=False).encode())
@@ -88,12 +90,19 @@ def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> T
         return unknown_outcome(tx, move.xfer)
     values = {"xfer": move.xfer, "uid": move.uid, "epoch": move.epoch,
               "even_if_pinned": command.even_if_pinned}  # fmt: skip
+    if tx.live.budgeted:
+        because = afford_move(tx, move.uid, epoch=move.epoch, pinned=command.even_if_pinned)
+        if because is not None:
+            write_record(tx, _record(command, move, "refused", because))
+            return Transferred(move.xfer, "refused", because)
     row = tx.db.execute(_SET_ASIDE, values).fetchone()
     if row is None:
         return _escrow_refused(tx, command, move)
     tx.moves(State.READY, State.ESCROW)
     if hash_of(row[-3]) != row[-2]:
         return _park_damaged(tx, command, move)
+    if tx.live.budgeted:
+        Ask(tx, move.uid, moves=True).reserve(away=move.xfer)
     lease = (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
     write_record(tx, _record(command, move, "escrowed"), lease=lease)
     tx.event("task_escrowed", move.uid, was="READY", state="ESCROW", by=command.sender.by,

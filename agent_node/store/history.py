@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from pathlib import Path
+
+from ..attempts import list_attempts
 from .transaction import Transaction
 
 # An attempt that is under way, or that completed its task, lies in the task's row, so that a claim
@@ -76,3 +81,23 @@ def begin_life(tx: Transaction, seq: int, boot: str) -> None:
     """The first claim of a new life writes that life down."""
     life = tx.db.execute(_BEGIN_LIFE, (boot,)).fetchone()
     tx.db.execute("UPDATE task SET life = ? WHERE seq = ?", (*life, seq))
+
+
+def unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:
+    """Attempts that lie on the disk and that the database never heard of: it is an older copy."""
+    if not tasks.is_dir():
+        return []
+    on_disk = list(list_attempts(str(tasks)))
+    known: set[tuple[str, int]] = set()
+    for start in range(0, len(on_disk), 1000):
+        uids = json.dumps(sorted({uid for uid, _ in on_disk[start : start + 1000]}))
+        known.update(db.execute(_KNOWN_ATTEMPTS, {"uids": uids}).fetchall())
+    return [f"{uid}/{n}" for uid, n in on_disk if (uid, n) not in known]
+
+
+_KNOWN_ATTEMPTS = """
+SELECT a.uid, a.n FROM json_each(:uids) w JOIN attempt a ON a.uid = w.value
+UNION ALL
+SELECT t.uid, t.attempt FROM json_each(:uids) w JOIN task t ON t.uid = w.value
+ WHERE t.life IS NOT NULL
+"""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from ..commands import Add, Added, Because
+from ..errors import BadInput
 from ..spec import content_of, spec_of
 from ..strict import JsonObject
 from ..task import State, Task, built_task
-from .rows import INSERT_NEW, new_row
+from .edges import all_edges, is_tied, tie
+from .ends import settle, spread
+from .newcomers import NewTask, circle, insert_tasks, unknown
+from .reviving import add_member
+from .rows import new_row
 from .transaction import Transaction, check_sender, check_term
 
 _KNOWN = """
@@ -19,14 +25,17 @@ SELECT m.uid, m.spec, m.key
 """
 
 
-def add(tx: Transaction, command: Add) -> tuple[Added, ...]:
-    """One answer a task, in order; a repeat of what is here already changes nothing."""
+def add(tx: Transaction, command: Add, *, waits: bool = False) -> tuple[Added, ...]:
+    """One answer a task, in order; a repeat of what is here already changes nothing.
+
+    `waits`: a running task made them and waits for their ends.
+    """
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     uids = _known(tx, "uid", [task.uid for task in command.tasks])
     keys = _known(tx, "key", [task.key for task in command.tasks if task.key])
     room = tx.live.queue_max - tx.count(State.READY) - tx.count(State.HELD)
     answers: list[Added] = []
-    rows: list[tuple[object, ...]] = []
+    rows: list[NewTask] = []
     for given in command.tasks:
         task = _stamped(tx, given)
         found = uids.get(task.uid) or (keys.get(task.key) if task.key else None)
@@ -35,16 +44,20 @@ def add(tx: Transaction, command: Add) -> tuple[Added, ...]:
             continue
         check_term(tx, command.sender.term)
         because = _refusal(tx, task, room=room - len(rows))
+        if because is None and (task.dag is not None or is_tied(task)):
+            because = _no_graph_for_it(tx, task, command.tasks)
         if because is not None:
             answers.append(Added(task.uid, "refused", because))
             continue
-        row = _row(tx, task)
-        rows.append(row)
-        uids[task.uid] = (task.uid, str(row[-1]))
+        new = _new(tx, task, waits=waits)
+        rows.append(new)
+        uids[task.uid] = (task.uid, str(new.row[-1]))
         if task.key:
             keys[task.key] = uids[task.uid]
         answers.append(Added(task.uid, "added"))
-    _insert(tx, rows, by=command.sender.by)
+    insert_tasks(tx, rows, by=command.sender.by)
+    if any(new.blocked_by != "[]" for new in rows):
+        spread(tx, settle(tx, [str(new.row[0]) for new in rows], State.PENDING))
     return tuple(answers)
 
 
@@ -85,25 +98,40 @@ def _refusal(tx: Transaction, task: Task, *, room: int) -> Because | None:
         return Because("quarantined", f"{tx.node.name} is quarantined: {tx.node.reason}")
     if room <= 0:
         return Because("no_room", f"{tx.live.queue_max} tasks wait here; queue_max allows no more")
-    for name in ("depends_on", "dag", "validate"):
-        if getattr(task, name) not in (None, [], {}):
-            return Because("not_supported", f"{name}: this version of agent-node cannot honour it")
     return None
 
 
-def _row(tx: Transaction, task: Task) -> tuple[object, ...]:
-    if task.not_before is not None and task.not_before > tx.stamp:
-        return new_row(tx, task, spec_of(task), state=State.PENDING, wake_at=task.not_before)
-    return new_row(tx, task, spec_of(task), state=State.READY, wake_at=None)
+def _no_graph_for_it(tx: Transaction, task: Task, batch: Sequence[Task]) -> Because | None:
+    """Why it may not wait for what it names, or belong where it says."""
+    try:
+        needs = {edge.needs for edge in all_edges(task)}
+    except BadInput as error:
+        return Because("bad_task", str(error)[:500])
+    others = needs - {one.uid for one in batch}
+    return unknown(tx, others) or circle(tx, [task.uid], needs) or _no_such_graph(tx, task)
 
 
-def _insert(tx: Transaction, rows: list[tuple[object, ...]], *, by: str) -> None:
-    if not rows:
-        return
-    tx.db.executemany(INSERT_NEW, rows)
-    tx.db.executemany(
-        "INSERT INTO event (at, uid, event, state, by) VALUES (?, ?, 'task_added', ?, ?)",
-        [(tx.stamp, row[0], row[2], by) for row in rows],
-    )
-    for row in rows:
-        tx.moves(None, str(row[2]))
+def _no_such_graph(tx: Transaction, task: Task) -> Because | None:
+    """A graph whose home is elsewhere hears of a child by its parent; nobody else can tell it."""
+    if task.dag is None:
+        return None
+    row = tx.db.execute("SELECT state FROM graph WHERE id = ?", (task.dag,)).fetchone()
+    if row is None and task.parent is None:
+        return Because("unknown_graph", f"{tx.node.name} has no graph {task.dag}")
+    if row is not None and row[0] != "running":
+        return Because("graph_ended", f"{task.dag} is {row[0]}; retry a task of it, or begin anew")
+    return None
+
+
+def _new(tx: Transaction, task: Task, *, waits: bool) -> NewTask:
+    state, wake_at, blocked_by = State.READY, None, "[]"
+    if is_tied(task):
+        state, wake_at, blocked_by = tie(tx, [task]).start(tx, task)
+    elif task.not_before is not None and task.not_before > tx.stamp:
+        state, wake_at = State.PENDING, task.not_before
+    row = new_row(tx, task, spec_of(task), state=state, wake_at=wake_at)
+    if task.dag is None:
+        return NewTask(row, blocked_by)
+    if tx.db.execute("SELECT 1 FROM graph WHERE id = ?", (task.dag,)).fetchone():
+        add_member(tx, task.uid, task.dag, None)
+    return NewTask(row, blocked_by, task, waits=waits)

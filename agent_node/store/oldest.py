@@ -13,22 +13,9 @@ _OLDEST_FIRST_COMER = f"""
 SELECT seq, ready_at FROM task NOT INDEXED
  WHERE seq >= ? AND state = 'READY' AND NOT {_LATER} ORDER BY seq LIMIT 1
 """
-# The lowest `seq` of READY tasks, by one step into their index for each set of needs and each rank.
-_LOWEST = """
-WITH RECURSIVE step (need_set, rank) AS (
-  SELECT s.id, (SELECT min(t.rank) FROM task t
-                 WHERE t.state = 'READY' AND t.need_set = s.id AND t.shared = 0)
-    FROM need_set s
-   UNION ALL
-  SELECT p.need_set, (SELECT min(t.rank) FROM task t
-                       WHERE t.state = 'READY' AND t.need_set = p.need_set AND t.shared = 0
-                         AND t.rank > p.rank)
-    FROM step p WHERE p.rank IS NOT NULL)
-SELECT min((SELECT min(t.seq) FROM task t
-             WHERE t.state = 'READY' AND t.need_set = p.need_set AND t.shared = 0
-               AND t.rank = p.rank))
-  FROM step p WHERE p.rank IS NOT NULL
-"""
+# The lowest `seq` of READY tasks, from the index that claims go by. It is read once, as the counts
+# are, when somebody opens the queue; from then on `first_comer` is never forgotten.
+_LOWEST = "SELECT min(seq) FROM task INDEXED BY task_ready WHERE state = 'READY' AND shared = 0"
 _BEYOND = "SELECT coalesce(max(seq), 0) + 1 FROM task"
 
 

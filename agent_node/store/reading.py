@@ -6,19 +6,14 @@ import json
 import sqlite3
 from collections import Counter
 from dataclasses import replace
-from typing import Literal
 
 from ..queries import (
     AgentFacts,
-    Doubt,
-    Doubts,
     Due,
     Events,
     Facts,
-    Given,
     Listed,
     ListTasks,
-    Moved,
     NextDue,
     NodeFacts,
     OpenAttempt,
@@ -28,11 +23,17 @@ from ..queries import (
 )
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
+from .beats import as_beaten, last_beat
+from .care import retried_count
+from .dead import care_of, cares_of
+from .elsewhere import awaiting_count
 from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED, UNPROVED
 from .keeping import kept_task
 from .oldest import oldest_ready_at
+from .purses import remaining_usd
 from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
 from .transaction import Transaction
+from .turns import orders_of
 from .waking import next_at, next_lease
 
 FAILING_STREAK = 5
@@ -50,11 +51,14 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         movable=tx.count(State.READY) - _one(tx, _PINNED),
         oldest_ready_at=oldest_ready_at(tx),
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
-        idle_since=tx.live.idle_since, agents=_agents(tx.db), domains=json.loads(node.domains),
+        idle_since=tx.live.idle_since, agents=_agents(tx), domains=json.loads(node.domains),
+        stalled=tuple(sorted(tx.live.stalled.items())),
         unmet=_unmet(tx), last_task=_last_task(tx.db),
         next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
         event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
+        awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
+        retried=retried_count(tx),
     )  # fmt: skip
 
 
@@ -101,7 +105,8 @@ def _text(tx: Transaction, query: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
+def _agents(tx: Transaction) -> tuple[AgentFacts, ...]:
+    db = tx.db
     running = Counter(
         agent
         for (agent,) in db.execute(
@@ -118,7 +123,7 @@ def _agents(db: sqlite3.Connection) -> tuple[AgentFacts, ...]:
             state="failing" if state == "active" and streak >= FAILING_STREAK else state,
             slots=slots,
             running=running[name],
-            last_heartbeat=beat,
+            last_heartbeat=last_beat(tx, name, beat),
             reason=reason,
         )
         for name, state, slots, streak, beat, reason in rows
@@ -147,10 +152,15 @@ def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
         f"SELECT {WITHOUT_BODY} FROM task WHERE {' AND '.join(where)} ORDER BY seq LIMIT ?",
         (*values, *rest, query.limit + 1),
     ).fetchall()
-    tasks = tuple(with_history(tx, task_of(row)) for row in rows[: query.limit])
+    tasks = tuple(
+        as_beaten(tx, with_history(tx, task_of(row))) for row in rows[: query.limit]
+    )
+    uids = [task.uid for task in tasks]
+    care, order = cares_of(tx, uids), orders_of(tx, uids)
     if len(rows) > query.limit:
-        return Listed(tasks, tasks[-1].seq)
-    return Listed((*tasks, *_moved(tx, query, query.limit - len(tasks))), None)
+        return Listed(tasks, tasks[-1].seq, care, order)
+    moved = _moved(tx, query, query.limit - len(tasks))
+    return Listed((*tasks, *moved), None, care, order)
 
 
 _KEPT = """
@@ -192,7 +202,7 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     attempts = attempts_of(tx.db, uid)
     row = tx.db.execute(f"SELECT {WHOLE} FROM task WHERE uid = ?", (uid,)).fetchone()
     if row is not None:
-        task = task_of(row, attempts)
+        task = as_beaten(tx, task_of(row, attempts))
     elif tx.db.execute(
         "SELECT 1 FROM tombstone WHERE uid = ? AND spec IS NOT NULL", (uid,)
     ).fetchone():
@@ -201,7 +211,9 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
     events = _dicts(tx.db, _EVENTS_OF, {"uid": uid})
-    return Shown(task, tuple(one for one in attempts if isinstance(one, dict)), moves, events)
+    said = tuple(one for one in attempts if isinstance(one, dict))
+    order = orders_of(tx, [uid]).get(uid, {})
+    return Shown(task, said, moves, events, care_of(tx, uid), order)
 
 
 def _dicts(
@@ -221,61 +233,18 @@ def _dict(names: list[str], row: tuple[JsonValue, ...]) -> JsonObject:
     return said
 
 
+_EVENTS = "SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+_WITH_DOMAINS = """
+SELECT e.*, (SELECT t.domain FROM task t WHERE t.uid = e.uid
+             AND e.event IN ('task_completed', 'task_failed')) AS domain
+  FROM event e WHERE e.seq > ? ORDER BY e.seq LIMIT ?
+"""
+
+
 def events(tx: Transaction, query: Events) -> tuple[JsonObject, ...]:
     """Numbered events after a number, oldest first."""
-    return _dicts(
-        tx.db,
-        "SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?",
-        (query.after_seq, query.limit),
-    )
-
-
-_DOUBTS = """
-SELECT x.xfer, x.uid, x.epoch, x.side, x.outcome, x.peer, x.peer_incarnation,
-       max(0.0, (julianday(?) - julianday(x.at)) * 86400.0)
-  FROM transfer x
- WHERE x.settled_at IS NULL
-   AND ((x.side = 'giver' AND x.outcome IN ('escrowed', 'committed', 'aborted'))
-     OR (x.side = 'taker' AND x.outcome = 'held'))
- ORDER BY x.xfer
-"""
-_DoubtState = Literal["ESCROW", "HELD", "MOVED", "ABORTED"]
-_DOUBT_STATES: dict[str, _DoubtState] = {
-    "escrowed": "ESCROW", "committed": "MOVED", "aborted": "ABORTED", "held": "HELD",
-}  # fmt: skip
-
-
-def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
-    """Every HELD, and every giver's record not yet settled."""
-    return tuple(
-        Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))
-        for xfer, uid, epoch, side, outcome, peer, incarnation, age in tx.db.execute(
-            _DOUBTS, (tx.stamp,)
-        )
-    )
-
-
-_GIVEN = """
-SELECT m.uid, m.epoch, m.xfer, m.peer, m.peer_incarnation, m.at,
-       coalesce(x.settled_at, m.settled_at) IS NOT NULL, m.ended,
-       EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
-  FROM tombstone m LEFT JOIN transfer x ON x.xfer = m.xfer
- WHERE m.spec IS NOT NULL AND m.xfer IS NOT NULL AND m.peer IS NOT NULL AND m.uid > :after
-   AND (:peer IS NULL OR m.peer = :peer) AND (NOT :open_only OR m.ended IS NULL)
- ORDER BY m.uid LIMIT :limit
-"""
-
-
-def moved(tx: Transaction, query: Moved) -> tuple[Given, ...]:
-    """What left this node and is still kept as a copy, in the order of the uids."""
-    values = {"after": query.after, "peer": query.peer, "open_only": query.open_only,
-              "limit": query.limit}  # fmt: skip
-    return tuple(
-        Given(uid, epoch, xfer, peer, incarnation, at, bool(settled), ended, bool(here))
-        for uid, epoch, xfer, peer, incarnation, at, settled, ended, here in tx.db.execute(
-            _GIVEN, values
-        )
-    )
+    asked = (query.after_seq, query.limit)
+    return _dicts(tx.db, _WITH_DOMAINS if query.domains else _EVENTS, asked)
 
 
 def next_due(tx: Transaction, query: NextDue) -> Due:

@@ -18,8 +18,8 @@ from .transaction import LAST_EVENT, Transaction
 # up to date, and every change of a task has written an event that says which task it was.
 REREAD_FROM = 20_000  # changed tasks; so many are read anew, all of them, more cheaply
 EMPTY_MAX = 1000  # shapes without a task; tasks may all be different, and memory is not for them
-_SEQ_BITS = 53
-_SEQ = 2**_SEQ_BITS - 1
+SEQ_BITS = 53
+SEQ = 2**SEQ_BITS - 1
 _COLUMNS = """
 SELECT t.uid, t.seq, CASE WHEN t.skills = '[]' AND t.domain IS NULL THEN t.subject END,
        t.rank, t.pinned, t.priority, t.domain, t.skills, t.needs, t.hops,
@@ -91,7 +91,7 @@ def _read_all(tx: Transaction) -> Ready:
         if number == len(found):
             found.append([])
         found[number].append(seq)
-        ready.places[uid] = number << _SEQ_BITS | seq
+        ready.places[uid] = number << SEQ_BITS | seq
     for bucket, seqs in zip(ready.buckets, found, strict=True):
         bucket.seqs = array("q", sorted(seqs))
     return ready
@@ -108,7 +108,7 @@ def _brought_up_to_date(tx: Transaction, ready: Ready) -> bool:
         for uid, seq, subject, *key in tx.db.execute(_THESE, (json.dumps(uids),)):
             number = _number(ready, subject, key)
             _put_in(ready.buckets[number].seqs, seq)
-            ready.places[uid] = number << _SEQ_BITS | seq
+            ready.places[uid] = number << SEQ_BITS | seq
         ready.seen = newest
     # The store counts states by itself: two counts that differ are a mistake, and never an answer.
     agree = len(ready.places) == tx.count(State.READY)
@@ -145,8 +145,8 @@ def _take_out(ready: Ready, uids: Iterable[str]) -> None:
     for uid in uids:
         place = ready.places.pop(uid, None)
         if place is not None:
-            seqs = ready.buckets[place >> _SEQ_BITS].seqs
-            del seqs[bisect_left(seqs, place & _SEQ)]
+            seqs = ready.buckets[place >> SEQ_BITS].seqs
+            del seqs[bisect_left(seqs, place & SEQ)]
 
 
 def _put_in(seqs: array[int], seq: int) -> None:

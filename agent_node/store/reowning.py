@@ -8,11 +8,15 @@ from ..commands import Because
 from ..errors import BrokenRule, Refused
 from ..moves import REOWN_STEP, Bar, Fenced, Reown, Reowned, Target
 from ..spec import spec_of
-from ..task import State
+from ..task import ENDED, State
+from .comings import arrived, left
+from .edges import tie_inputs
 from .hearsay import hear_of, known_incarnation
 from .history import ATTEMPTS
 from .keeping import keep_copy, kept_task
+from .reviving import insist
 from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .spending import settle, settle_at_home
 from .taking import let_go
 from .transaction import Transaction, check_sender, may_change
 from .transfers import find_record
@@ -156,9 +160,11 @@ def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
     if record is not None:
         let_go(tx, record, because, by=by)
-        return
-    tx.db.execute(f"DELETE FROM task WHERE uid = ? AND {_FLAGGED}", (target.uid,))
-    tx.moves(row[0], None)
+    else:
+        tx.db.execute(f"DELETE FROM task WHERE uid = ? AND {_FLAGGED}", (target.uid,))
+        tx.moves(row[0], None)
+    settle(tx, target.uid, None)
+    left(tx, target.uid)
 
 
 def reown(tx: Transaction, command: Reown) -> tuple[Reowned, ...]:
@@ -186,6 +192,9 @@ def _reown_one(tx: Transaction, command: Reown, target: Target) -> Reowned:
     _decide(tx, target, "won")
     tx.event("task_reowned", target.uid, was=row[0] if row else "MOVED", state="READY",
              by=command.sender.by, because=f"epoch {target.epoch}")  # fmt: skip
+    if row is not None and row[0] in ENDED:
+        insist(tx, target.uid)
+    arrived(tx, target.uid)
     return Reowned(target.uid, "reowned")
 
 
@@ -239,6 +248,7 @@ def _make_ready(
         values = travelled_row(tx, task, spec_of(task), state=State.READY, xfer=None)
         tx.db.execute(INSERT_TRAVELLED, values)
         keep_attempts(tx, task)
+        tie_inputs(tx, task)
         _close_move(tx, target.uid)
     elif row[0] == State.HELD and row[3]:
         tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
@@ -254,6 +264,7 @@ def _make_ready(
     if done.rowcount != 1:
         raise BrokenRule(f"{target.uid} cannot become READY from {row[0] if row else 'MOVED'}")
     tx.moves(row[0] if row else None, State.READY)
+    settle_at_home(tx, target.uid)
 
 
 def _close_move(tx: Transaction, uid: str) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
+from ..validation import needs_of
 from .history import ATTEMPTS
 from .transaction import Transaction, to_json, words_to_json
+from .turns import first_turn
 
 _PLAIN = (
     "seq", "epoch", "state", "priority", "priority_100", "domain", "source", "not_before",
@@ -111,8 +113,8 @@ _NEW = (
     "uid", "epoch", "state", "subject", "priority", "priority_100", "skills", "needs",
     "need_set", "domain", "tags",
     "key", "source", "pinned", "not_before", "deadline", "expected_s", "max_s", "max_attempts",
-    "models", "fallback_models", "boost_per_minute", "heat", "wake_at", "ready_at", "sha256",
-    "spec",
+    "models", "fallback_models", "boost_per_minute", "heat", "wake_at", "ready_at", "pace",
+    "turn", "sha256", "spec",
 )  # fmt: skip
 _TRAVELLED = (
     "hops", "shared", "stolen_from", "xfer", "attempt", "failures", "interruptions",
@@ -134,17 +136,28 @@ INSERT_OFFERED = INSERT_TRAVELLED.replace("VALUES (", "SELECT ").removesuffix(")
 
 
 def new_row(
-    tx: Transaction, task: Task, spec: str, *, state: State, wake_at: str | None
+    tx: Transaction,
+    task: Task,
+    spec: str,
+    *,
+    state: State,
+    wake_at: str | None,
+    weight: float = 0.0,
+    since: str | None = None,
 ) -> tuple[object, ...]:
-    """The values of `INSERT_NEW`; `spec` is the task's own, made once by the caller."""
+    """The values of `INSERT_NEW`; `spec` is the task's own, made once by the caller.
+
+    `weight` is what its graph gives it, in points; `since` is when it began to wait elsewhere.
+    """
+    needs = needs_of(task.needs, task.validate) if task.validate else task.needs
     return (
         task.uid, task.epoch, state.value, task.subject, task.priority, task.priority_100,
-        words_to_json(task.skills), words_to_json(task.needs), tx.need_set(task.needs),
+        words_to_json(task.skills), words_to_json(needs), tx.need_set(needs),
         task.domain, words_to_json(task.tags), task.key, task.source,
         int(task.pinned), task.not_before, task.deadline, task.expected_s, task.max_s,
         task.max_attempts, words_to_json(task.models), words_to_json(task.fallback_models),
         task.boost_per_minute, task.heat, wake_at, tx.stamp if state is State.READY else None,
-        hash_of(spec), spec,
+        *first_turn(tx, task, weight=weight, since=since), hash_of(spec), spec,
     )  # fmt: skip
 
 
@@ -155,7 +168,7 @@ def travelled_row(
     numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
     highest = max((n for n in numbers if isinstance(n, int)), default=0)
     return (
-        *new_row(tx, task, spec, state=state, wake_at=None),
+        *new_row(tx, task, spec, state=state, wake_at=None, since=task.created_at),
         task.hops, 1, task.stolen_from, xfer, highest, task.failures,
         task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
         None if task.tokens is None else to_json(task.tokens),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from .graph_tables import GRAPHS
+from .order_tables import ORDER
+
 # Each step is one transaction and is never edited once released: a change is a new step.
 # What no node may change in a task is one text, `spec`, and `sha256` is the hash of exactly that
 # text; `subject` and `needs` repeat a part of it for people who read the table (json_extract in a
@@ -240,7 +243,34 @@ CREATE INDEX task_later ON task (ready_at)
  WHERE state = 'READY' AND (attempt > 0 OR epoch > 1 OR shared = 1 OR not_before IS NOT NULL)
 """
 
-STEPS: tuple[str, ...] = (_FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS)
+# What only tasks that failed have: what is known of a dead letter, and who should try a task again.
+# `until` is when whoever failed it may have it again; `elsewhere` that nobody else here can run it.
+_CARE = """
+CREATE TABLE care (
+  uid TEXT PRIMARY KEY,
+  poison INTEGER NOT NULL DEFAULT 0,
+  elsewhere INTEGER NOT NULL DEFAULT 0,
+  until TEXT,
+  reviewed TEXT,
+  resolution TEXT
+) WITHOUT ROWID;
+CREATE INDEX care_until ON care (until) WHERE until IS NOT NULL;
+CREATE INDEX care_elsewhere ON care (uid) WHERE elsewhere = 1
+"""
+
+# Which tasks of this store left which files: those stay on the shelf while the tasks are known.
+_ARTIFACTS = """
+CREATE TABLE kept (
+  sha256 TEXT NOT NULL,
+  uid TEXT NOT NULL,
+  PRIMARY KEY (sha256, uid)
+) WITHOUT ROWID;
+CREATE INDEX kept_of ON kept (uid)
+"""
+
+STEPS: tuple[str, ...] = (
+    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS,
+)  # fmt: skip
 VERSION = len(STEPS)
 
 

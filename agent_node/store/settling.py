@@ -9,7 +9,10 @@ from ..commands import Because
 from ..failpoints import failpoint
 from ..moves import Abort, Commit, Settle, Settled, Transferred
 from ..task import State
+from .care import let_go_of_care
+from .comings import arrived, left
 from .keeping import keep_moved
+from .spending import await_end, give_money_back
 from .transaction import (
     Transaction,
     check_not_quarantined,
@@ -79,7 +82,11 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
                       peer_incarnation=record.peer_incarnation):  # fmt: skip
         return refuse(move.xfer, "not_escrow", f"{record.uid} is not in escrow for {move.xfer}")
     tx.db.execute(_LET_GO, (record.uid, record.xfer))
+    let_go_of_care(tx, record.uid)
     tx.moves(State.ESCROW, None)
+    if tx.live.budgeted:
+        await_end(tx, record.uid)
+    left(tx, record.uid)
     set_outcome(tx, record.xfer, "committed")
     tx.event("task_moved", record.uid, was="ESCROW", state="MOVED", by=command.sender.by,
              because=record.why, data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
@@ -114,9 +121,11 @@ def give_back(tx: Transaction, xfer: str, uid: str, because: Because, *, by: str
     row = tx.db.execute(_GIVE_BACK, {"uid": uid, "xfer": xfer, "now": tx.stamp}).fetchone()
     assert row is not None, f"{uid} was not in escrow for {xfer}"
     tx.moves(State.ESCROW, State.READY)
+    give_money_back(tx, xfer)
     set_outcome(tx, xfer, "aborted", because)
     tx.event("task_given_back", uid, was="ESCROW", state="READY", by=by, because=because.text,
              data={"xfer": xfer})  # fmt: skip
+    arrived(tx, uid)
 
 
 def _settled_one(tx: Transaction, command: Settled, move: Settle) -> Transferred:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +10,8 @@ from random import Random, SystemRandom
 from typing import Any, TypeVar, cast
 
 from .. import commands
-from ..attempts import list_attempts
+from ..artifacts import FOLDER
+from ..budget import Money
 from ..clock import Clock, iso
 from ..commands import Command
 from ..errors import BadSettings, DiskBroken
@@ -20,9 +20,13 @@ from ..queries import Query
 from ..task import UNDERWAY, State
 from ..ulid import new_ulid
 from . import hearsay, quarantining
-from .database import check_whole, lengthen_log, open_database, translate, translated
+from .database import check_whole, corrupt, lengthen_log, open_database, translate, translated
+from .forgetting import any_graphs
 from .generation import GenerationFile, Mark, judge, machine_id
+from .history import unknown_attempts
+from .purses import note_budgets
 from .transaction import Live, Transaction
+from .turns import last_moment
 from .verbs import answer, carry_out
 
 Outcome = TypeVar("Outcome")
@@ -56,7 +60,19 @@ class SqliteStore:
         self._owes_hearsay = False
         self._counts: dict[str, int] = dict(db.execute(_COUNTS).fetchall())
         live.failing.update(name for (name,) in db.execute(_FAILING))
+        live.graphs = any_graphs(db)
+        live.paces.update(pace for (pace,) in db.execute("SELECT pace FROM pace"))
         self._note_idle(self._transaction())
+        try:
+            live.order_ms = last_moment(db)
+        except (ValueError, OverflowError) as error:
+            raise corrupt(home / "queue.db", error) from error
+        self.spend_within(Money())
+
+    def spend_within(self, money: Money) -> None:
+        """What node.toml says of money holds from now on."""
+        self.live.money = money
+        note_budgets(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
         """One command in one durable transaction; `dry_run` rolls it back and tells the same."""
@@ -112,6 +128,7 @@ class SqliteStore:
         for state, number in tx.moved.items():
             self._counts[state] = self._counts.get(state, 0) + number
         self._note_idle(tx)
+        self.live.order_ms = tx.order_ms or self.live.order_ms
         self._owes_hearsay = self._owes_hearsay or tx.heard
         try:
             self._write_beside(raised)
@@ -241,9 +258,10 @@ def open_store(
             check_whole(db, path)
         _first_row(db, name=name, clock=clock, rng=chance, machine=here)
         _check_name(db, name)
-        live = Live(queue_max=queue_max, tasks_dir=home / "tasks")
+        live = Live(queue_max=queue_max, tasks_dir=home / "tasks",
+                    artifacts_dir=home / FOLDER)  # fmt: skip
         store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
-        store.settle_in(machine=here, unknown_attempts=_unknown_attempts(db, home / "tasks"))
+        store.settle_in(machine=here, unknown_attempts=unknown_attempts(db, home / "tasks"))
         if check:
             lengthen_log(path)
     except sqlite3.Error as error:
@@ -276,23 +294,3 @@ def _check_name(db: sqlite3.Connection, name: str) -> None:
             f"node.toml names this node {name}, its queue belongs to {known}; put the name back,"
             " or make a new home for a new node"
         )
-
-
-def _unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:
-    """Attempts that lie on the disk and that the database never heard of: it is an older copy."""
-    if not tasks.is_dir():
-        return []
-    on_disk = list(list_attempts(str(tasks)))
-    known: set[tuple[str, int]] = set()
-    for start in range(0, len(on_disk), 1000):
-        uids = json.dumps(sorted({uid for uid, _ in on_disk[start : start + 1000]}))
-        known.update(db.execute(_KNOWN_ATTEMPTS, {"uids": uids}).fetchall())
-    return [f"{uid}/{n}" for uid, n in on_disk if (uid, n) not in known]
-
-
-_KNOWN_ATTEMPTS = """
-SELECT a.uid, a.n FROM json_each(:uids) w JOIN attempt a ON a.uid = w.value
-UNION ALL
-SELECT t.uid, t.attempt FROM json_each(:uids) w JOIN task t ON t.uid = w.value
- WHERE t.life IS NOT NULL
-"""

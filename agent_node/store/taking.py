@@ -7,7 +7,10 @@ from ..errors import BrokenRule
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
 from ..task import State, Task, built_task, to_wire
+from .comings import arrived, forget_inputs
+from .edges import tie_inputs
 from .rows import INSERT_OFFERED, keep_attempts, travelled_row
+from .spending import settle_at_home
 from .transaction import (
     Transaction,
     check_not_quarantined,
@@ -58,6 +61,7 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     if tx.db.execute(INSERT_OFFERED, row).rowcount != 1:
         raise BrokenRule(f"{tx.node.name} is {tx.node.state} and would have held {task.uid}")
     keep_attempts(tx, task)
+    tie_inputs(tx, task)
     tx.moves(None, State.HELD)
     write_record(tx, _record(command, offer, "held"))
     tx.event("task_held", task.uid, state="HELD", by=command.sender.by, because=command.why,
@@ -167,9 +171,11 @@ def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferr
     if not tx.db.execute(_ACTIVATE, values).rowcount:
         return refuse(move.xfer, "not_held", f"{record.uid} is not held for {move.xfer}")
     tx.moves(State.HELD, State.READY)
+    settle_at_home(tx, record.uid)
     set_outcome(tx, record.xfer, "activated")
     tx.event("task_arrived", record.uid, was="HELD", state="READY", by=command.sender.by,
              because=record.why, data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
+    arrived(tx, record.uid)
     return Transferred(record.xfer, "activated")
 
 
@@ -208,6 +214,7 @@ def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> Non
         "DELETE FROM task WHERE uid = ? AND xfer = ? AND state = 'HELD'", (record.uid, record.xfer)
     )
     assert done.rowcount == 1, f"{record.uid} was not held for {record.xfer}"
+    forget_inputs(tx, record.uid)
     tx.moves(State.HELD, None)
     set_outcome(tx, record.xfer, "dropped", because)
     tx.event("task_dropped", record.uid, was="HELD", by=by, because=because.text,

@@ -11,12 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..budget import Money
 from ..clock import Clock, iso
 from ..errors import BrokenRule, Refused
 from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
 
 if TYPE_CHECKING:
+    from .beats import Beaten
     from .ready import Ready
     from .transfers import Record
 
@@ -73,13 +75,20 @@ class Live:
     disk_low: bool = False
     queue_max: int = 10_000
     tasks_dir: Path | None = None
+    artifacts_dir: Path | None = None  # None: no file is ever here
     idle_since: str | None = None
     ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
     first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
     # By uid, the attempt that was claimed last; what is missing is read from the task's row.
     claimed: dict[str, ClaimedRow] = field(default_factory=dict)
-    # Every agent whose streak of failures may be other than 0, and perhaps some whose is 0 again.
-    failing: set[str | None] = field(default_factory=set)
+    beats: dict[str, Beaten] = field(default_factory=dict)  # by uid: signs of life, not all written
+    stalled: dict[str, str] = field(default_factory=dict)  # by uid: since when none came
+    failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
+    paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
+    money: Money = field(default_factory=Money)
+    budgeted: bool = False  # whether anything here has, or may have had, a limit of money
+    order_ms: int | None = None  # the latest moment at which something came or was claimed
+    graphs: bool = True  # something here may wait for something else; False: surely nothing does
 
 
 class ClaimedRow(NamedTuple):
@@ -98,6 +107,7 @@ class Transaction:
     heard = False  # of a later incarnation of another node
     instance: str | None = None  # of the hub whose command this is; None: it says none
     _node: NodeRow | None = None
+    order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
 
     def __init__(
         self,
@@ -146,10 +156,17 @@ class Transaction:
         if was is not None:
             self.moved[was] = self.moved.get(was, 0) - number
         if state is None:
-            self.live.first_comer = None  # a row that goes may leave its `seq` to another
+            self._note_gone()
         else:
             self.moved[state] = self.moved.get(state, 0) + number
         self.changed = True
+
+    def _note_gone(self) -> None:
+        """A row that went may leave its `seq` to the next one that comes."""
+        known = self.live.first_comer
+        if known is not None:
+            (beyond,) = self.db.execute("SELECT coalesce(max(seq), 0) + 1 FROM task").fetchone()
+            self.live.first_comer = min(known, beyond)
 
     def event(
         self,

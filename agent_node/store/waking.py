@@ -9,8 +9,13 @@ from ..clock import iso
 from ..commands import Forget, Wake, Woken
 from ..task import State
 from ..ulid import new_ulid
+from .artifact_inputs import forget_kept
+from .care import forget_cares, forget_marks, let_anyone
+from .forgetting import NEEDED, forget_graphs
 from .settling import end_leases
 from .transaction import Transaction, may_change
+from .turns import forget_pulls, urge
+from .unaffordable import day_turned, forget_money
 
 _READY = f"""
 UPDATE task SET state = 'READY', wake_at = NULL, ready_at = :now, agent = NULL
@@ -22,6 +27,9 @@ RETURNING uid
 def wake(tx: Transaction, command: Wake) -> Woken:
     """Retries and delayed starts become READY, ended leases are given back."""
     readied = end_leases(tx)
+    let_anyone(tx, tx.stamp)
+    urge(tx)
+    readied += day_turned(tx)
     if tx.node.state != "quarantined":
         for was in (State.PENDING, State.RETRYING):
             values = {"now": tx.stamp, "was": was.value}
@@ -34,10 +42,18 @@ def wake(tx: Transaction, command: Wake) -> Woken:
     return Woken(readied, next_at(tx), next_lease(tx))
 
 
+_NEXT_AT = """
+SELECT (SELECT min(wake_at) FROM task WHERE wake_at IS NOT NULL),
+       (SELECT min(until) FROM care WHERE until IS NOT NULL),
+       (SELECT min(urge_at) FROM pull WHERE urge_at IS NOT NULL),
+       (SELECT min(until) FROM unaffordable WHERE until IS NOT NULL)
+"""
+
+
 def next_at(tx: Transaction) -> str | None:
     """When the next delayed task is due, by the wall; None when none waits for a time."""
-    (at,) = tx.db.execute("SELECT min(wake_at) FROM task WHERE wake_at IS NOT NULL").fetchone()
-    return None if at is None else str(at)
+    found = tx.db.execute(_NEXT_AT).fetchone()
+    return min((str(at) for at in found if at is not None), default=None)
 
 
 def next_lease(tx: Transaction) -> float | None:
@@ -60,8 +76,15 @@ def forget(tx: Transaction, command: Forget) -> int:
     }
     gone = (
         _forget_moves(tx, before) + _forget_tasks(tx, before) + _forget_events(tx, before)
+        + forget_graphs(tx, before)
     )
-    tx.changed = tx.changed or gone > 0
+    forget_marks(tx)
+    if gone:
+        tx.changed = True
+        forget_cares(tx)
+        forget_kept(tx)
+        forget_pulls(tx)
+        forget_money(tx, before=str(before["before"]))
     return gone
 
 
@@ -108,11 +131,11 @@ def raise_floor(tx: Transaction, xfer: str) -> None:
         tx.set_node(xfer_floor=xfer)
 
 
-_OLD_TASKS = """
+_OLD_TASKS = f"""
 SELECT uid, state FROM task
  WHERE completed_at < :before AND state IN ('COMPLETED', 'FAILED', 'CANCELLED')
    AND state <> 'READY'
-   AND NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid)
+   AND NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})
  LIMIT :limit
 """
 

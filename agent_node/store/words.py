@@ -9,10 +9,16 @@ from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields, S
 from ..errors import BadInput, Refused
 from ..strict import JsonValue
 from ..task import FIELDS, SETTABLE, State
+from .care import forgive
+from .comings import stay_cancelled
+from .dead import note_resolution
 from .giving import gone
 from .reowning import OLD_COPY
+from .reviving import ended_by_word, insist
 from .rows import find_task
+from .spending import settle
 from .transaction import Transaction, check_not_quarantined, check_sender, may_change, to_json
+from .turns import arrive_anew, set_anew
 
 _LISTS = ("skills", "tags", "models", "fallback_models")
 _UNDER_WAY = (State.CLAIMED, State.RUNNING, State.VALIDATING)
@@ -68,7 +74,10 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
     named: list[JsonValue] = [*sorted(values)]
     tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by,
              because=command.reason or None, data={"fields": named})  # fmt: skip
-    return Changed(command.uid, "changed", find_task(tx, command.uid))
+    task = find_task(tx, command.uid)
+    if task is not None and current is not None:
+        set_anew(tx, current, task)
+    return Changed(command.uid, "changed", task)
 
 
 def _columns(command: SetFields) -> dict[str, JsonValue]:
@@ -98,6 +107,8 @@ def _apply_not_before(
 ) -> State:
     if "not_before" not in values or state not in (State.PENDING, State.READY):
         return state
+    if _is_held(tx, uid):  # it is looked at again when nothing else holds the task
+        return state
     later = values["not_before"]
     new = State.PENDING if isinstance(later, str) and later > tx.stamp else State.READY
     wake_at = later if new is State.PENDING else None
@@ -111,6 +122,13 @@ def _apply_not_before(
     return new
 
 
+def _is_held(tx: Transaction, uid: str) -> bool:
+    (held,) = tx.db.execute(
+        "SELECT state = 'PENDING' AND blocked_by <> '[]' FROM task WHERE uid = ?", (uid,)
+    ).fetchone()
+    return bool(held)
+
+
 def cancel(tx: Transaction, command: Cancel) -> Changed:
     """A waiting task ends now; a running one is asked to stop and ends when it has."""
     _check(tx, command)
@@ -118,6 +136,7 @@ def cancel(tx: Transaction, command: Cancel) -> Changed:
     if state is None:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state is State.CANCELLED:
+        stay_cancelled(tx, command.uid)
         return Changed(command.uid, "changed", find_task(tx, command.uid))
     if state in _UNDER_WAY:
         task = find_task(tx, command.uid)
@@ -149,7 +168,13 @@ def _end(
     if not done.rowcount:
         return _refused(uid, "not_allowed", f"{uid} is {was}, which does not become {new}")
     tx.moves(was, new)
+    if was is State.DEAD_LETTERED:
+        what = "done" if new is State.COMPLETED else new.value.lower()
+        note_resolution(tx, uid, what=what, by=by, reason=because.removeprefix("resolved: "))
+    settle(tx, uid, None)
     tx.event(event, uid, was=was, state=new, by=by, because=because or None)
+    if tx.live.graphs:
+        ended_by_word(tx, uid, was, new)
     return Changed(uid, "changed", find_task(tx, uid))
 
 
@@ -182,9 +207,18 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
         {"uid": command.uid, "now": tx.stamp},
     )
     tx.moves(state, State.READY)
+    forgive(tx, command.uid)
+    if state is State.DEAD_LETTERED:
+        note_resolution(
+            tx, command.uid, what="retried", by=command.sender.by, reason=command.reason
+        )
     tx.event("task_retried", command.uid, was=state, state="READY", by=command.sender.by,
              because=command.reason or None)  # fmt: skip
-    return Changed(command.uid, "changed", find_task(tx, command.uid))
+    insist(tx, command.uid)
+    task = find_task(tx, command.uid)
+    if task is not None:
+        arrive_anew(tx, task)
+    return Changed(command.uid, "changed", task)
 
 
 _RESOLVED = {

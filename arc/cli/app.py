@@ -24,10 +24,16 @@ WIDE = 120  # columns of help in a pipe
 GROUPS: dict[str, tuple[str, ...]] = {
     "daily": ("status", "why", "plan"),
     "task_words": ("tasks", "doubts"),
+    "dag_words": ("dag",),
     "node_words": ("nodes",),
     "sensor_words": ("sensors", "skills"),
     "fleet_words": ("init", "up", "pause", "resume", "log", "doctor", "explain"),
     "config_words": ("config",),
+    "metric_words": ("metrics",),
+    "schedule_words": ("schedules",),
+    "dead_words": ("dead",),
+    "notice_words": ("notify",),
+    "budget_words": ("budget",),
     "demo_words": ("demo",),
 }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ import typer
 
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import safe_text
-from arc.errors import ArcError
+from arc.errors import ArcError, NotFound
 from arc.operations import Told
 
 from .answering import say
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from arc.joining.story import Here
 
 KNOWS_S = 20.0
+HELD_S = 60.0  # what moves just now comes to its end first
 WIDTH = 80  # columns where it is not known
 INDENT = 19  # of a step's text
 Identity = Annotated[str, typer.Option("--identity", help="Your key file, not agent or usual.")]
@@ -109,12 +110,20 @@ def remove_node(
     leaving = Leaving(name, forget=forget, reason=reason, yes=yes, identity=_file(identity))
     with _told_when_cut_off(around, steps):
         leave(leaving, _this_end(around), steps, Ways(
-            shown=lambda: around.ask(around, "nodes.show", {"node": name}, timeout_s=KNOWS_S),
-            would_fence=lambda: around.ask(around, "nodes.fence", {"node": name, "dry_run": True},
-                                           timeout_s=KNOWS_S),
+            shown=lambda: _hub_says(around, "show", name),
+            would_fence=lambda: _hub_says(around, "fence", name, dry_run=True),
+            held=lambda: around.ask(around, "nodes.leave", {"node": name}, timeout_s=HELD_S),
+            given_again=lambda: _hub_says(around, "resume", name),
         ))  # fmt: skip
-    _let_the_hub_follow(around, steps, name, wanted=False)
+    if _let_the_hub_follow(around, steps, name, wanted=False):
+        with suppress(NotFound):  # nothing more to say of a node that is gone
+            _hub_says(around, "resume", name)
     return _told("nodes.remove", around, steps, {"node": name})
+
+
+def _hub_says(around: Around, verb: str, name: str, **more: JsonValue) -> Told:
+    """One question about a node, or one word about it, to the hub."""
+    return around.ask(around, f"nodes.{verb}", {"node": name, **more}, timeout_s=KNOWS_S)
 
 
 @contextmanager
@@ -178,7 +187,7 @@ def _asked(around: Around, question: str) -> str | None:
     return around.stdin.readline(1000).decode("utf-8", "replace")
 
 
-def _let_the_hub_follow(around: Around, steps: Steps, name: str, *, wanted: bool) -> None:
+def _let_the_hub_follow(around: Around, steps: Steps, name: str, *, wanted: bool) -> bool:
     from arc.door import ask, fleet_of
     from arc.joining.fleet_file import follow
 
@@ -193,7 +202,7 @@ def _let_the_hub_follow(around: Around, steps: Steps, name: str, *, wanted: bool
         names = [one.get("node") for one in known if isinstance(one, dict)]
         return None if told is None else name in names
 
-    follow(steps, name, knows, wanted=wanted)
+    return follow(steps, name, knows, wanted=wanted)
 
 
 def _told(schema: str, around: Around, steps: Steps, facts: JsonObject) -> int:

@@ -28,8 +28,6 @@ nodes = typer.Typer(help="The machines of the fleet.", invoke_without_command=Tr
 
 def register(app: typer.Typer) -> None:
     """Add them to the command line."""
-    joining_words.register(nodes)
-    upgrading_words.register(nodes)
     app.add_typer(nodes, name="nodes")
 
 
@@ -220,3 +218,8 @@ def edit_node(
     data: JsonObject = {"node": name, "changes": changes, "changed": edited.changed,
                         "diff": edited.diff(), "dry_run": dry_run}  # fmt: skip
     return say("nodes.edit", Told(data), render_edited, around)
+
+
+# Once, and not with every command line that is made: a test makes hundreds in one process.
+joining_words.register(nodes)
+upgrading_words.register(nodes)

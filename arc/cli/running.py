@@ -19,7 +19,9 @@ from arc.errors import ArcError, WrongUse, machine_failed
 from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
 
-LISTED = ("tasks", "nodes", "sensors", "skills", "doubts")  # groups that are their list
+LISTED = (  # groups that are their list
+    "tasks", "dag", "nodes", "sensors", "skills", "doubts", "dead", "schedules", "notify",
+)  # fmt: skip
 HELP = ("-h", "--help")
 
 
@@ -192,7 +194,7 @@ def _with_problems(line: str, error: ArcError) -> str:
 def _name_of(words: list[str]) -> str:
     """The command as schemas name it, as `tasks.list`; options and values are no part of it."""
     names = [word for word in words[:2] if word.isalpha()]
-    groups = {"tasks", "nodes", "sensors", "skills", "doubts", "config"}
+    groups = {*LISTED, "config"}
     return ".".join(names if names and names[0] in groups else names[:1]) or "command"
 
 

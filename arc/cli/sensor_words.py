@@ -22,6 +22,7 @@ VERBS = {
     "fleet-rebalance": ("status", "plan", "steal", "why", "show"),
     "fleet-router": ("status", "dry-run", "route"),
     "fleet-health": ("status", "check"),
+    "fleet-graphs": ("status", "tell"),
 }
 MOVERS = ("fleet-rebalance", "fleet-router")
 

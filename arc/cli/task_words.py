@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from agent_node.readiness import ON_FAILURE
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State
 from arc.errors import NeedsWord, WrongUse
@@ -32,6 +33,7 @@ from .options import (
 States = Annotated[
     list[str] | None, typer.Option("--state", "--status", help="READY, RUNNING, …; repeatable.")
 ]
+Priority = Annotated[int | None, typer.Option("--priority", "-p", help="1 urgent … 10.")]
 tasks = typer.Typer(help="Tasks, wherever in the fleet they are.", no_args_is_help=False,
                     invoke_without_command=True)  # fmt: skip
 doubts = typer.Typer(help="Transfers that are not over.", invoke_without_command=True)
@@ -104,9 +106,7 @@ def show_task(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
 def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task may say
     subject: Annotated[str, typer.Argument(metavar="[SUBJECT]")] = "",
     subject_named: Annotated[str, typer.Option("--subject", help="The same, named.")] = "",
-    priority: Annotated[
-        int | None, typer.Option("--priority", "-p", help="1 urgent … 10.")
-    ] = None,
+    priority: Priority = None,
     priority_100: Annotated[
         int | None, typer.Option("--priority-100", help="0 urgent … 100.")
     ] = None,
@@ -120,7 +120,11 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     key: Annotated[str, typer.Option("--key", help="Adding twice adds once.")] = "",
     ref: Annotated[str, typer.Option("--ref", help="Its id elsewhere.")] = "",
     parent: Annotated[str, typer.Option("--parent", help="The task that made it.")] = "",
-    after: Annotated[list[str] | None, typer.Option("--after", help="Waits for this uid.")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option("--after", help="Waits for this task: UID, UID:skip or UID:run."),
+    ] = None,
+    dag: Annotated[str, typer.Option("--dag", help="Belongs to this graph.")] = "",
     source: Annotated[str, typer.Option("--source", help="Who sends it.")] = "",
     not_before: Annotated[str, typer.Option("--not-before", help="A time, or 30m.")] = "",
     deadline: Annotated[str, typer.Option("--deadline", help="A time, or 2h.")] = "",
@@ -138,7 +142,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
         "needs": words(need), "tags": words(tag), "domain": domain, "key": key, "ref": ref,
         "body": body_of(body, body_file), "parent": parent.upper(), "pinned": pinned,
         "max_attempts": max_attempts, "priority_100": priority_100,
-        "depends_on": [{"uid": str(uid).upper()} for uid in words(after)],
+        "depends_on": [edge_of(str(one)) for one in words(after)], "dag": dag.upper(),
         "not_before": moment(not_before, "--not-before") if not_before else "",
         "deadline": moment(deadline, "--deadline") if deadline else "",
         "expected_s": seconds(expected, "--expected") if expected else None,
@@ -148,6 +152,15 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     if not task.get("subject"):
         raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
     return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)
+
+
+def edge_of(text: str) -> JsonObject:
+    """UID, or UID:HOW where HOW says what to do if that task ends badly."""
+    uid, colon, how = text.partition(":")
+    if colon and how not in ON_FAILURE:
+        raise WrongUse(f"--after {text}: after the colon comes one of {', '.join(ON_FAILURE)}"
+                       f"{one_word_of(how, ON_FAILURE)}")  # fmt: skip
+    return {"uid": uid.upper(), **({"on_failure": how} if colon else {})}
 
 
 def _adding(new: list[JsonObject], to: str, *, dry_run: bool) -> JsonObject:
@@ -179,15 +192,18 @@ def _read(file: str) -> bytes:
 @tasks.command("set")
 def set_task(
     task: Annotated[str, typer.Argument(metavar="TASK")],
-    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE…")],
+    fields: Annotated[list[str] | None, typer.Argument(metavar="[FIELD=VALUE…]")] = None,
+    priority: Priority = None,
     reason: Reason = "",
     dry_run: DryRun = False,
 ) -> int:
-    """Change fields of a waiting task: priority=3 skills=a,b domain=research."""
+    """Change fields of a waiting task: -p 3 skills=a,b domain=research."""
     from arc.text.tasks import render_changed
 
-    args: JsonObject = {"tasks": [task], "fields": fields_of(fields), "reason": reason,
-                        "dry_run": dry_run}  # fmt: skip
+    given = fields_of([*(fields or []), *([] if priority is None else [f"priority={priority}"])])
+    if not given:
+        raise WrongUse("set: nothing to set: give -p N or FIELD=VALUE")
+    args: JsonObject = {"tasks": [task], "fields": given, "reason": reason, "dry_run": dry_run}
     return tell("tasks.set", "tasks.set", only_said(args), render_changed)
 
 

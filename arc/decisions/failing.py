@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .explain import Objection, lasting
@@ -17,13 +18,26 @@ class NodeFactsSeen:
     nothing ended for so long is tried again: a gate without a way back would close for ever.
     """
 
-    ended: int = 0  # attempts that ended within the window
-    failed: int = 0  # those of them that failed; an interruption is no failure
-    streak: int = 0  # failures in a row within the window, up to the last end
+    ended: int = 0  # tasks of which an attempt ended within the window
+    failed: int = 0  # those of them whose last attempt failed; an interruption is no failure
+    streak: int = 0  # tasks in a row that failed within the window, up to the last end
     longest_running_s: float | None = None  # None: nothing runs, or it is not known
     longest_running: str = ""  # the uid of that task
     quiet_s: float | None = None  # since an attempt last started or ended; None: not known
     unseen_s: float | None = None  # since the last report; None: never seen by this hub
+
+
+def last_of_each(ends: Iterable[tuple[str, bool]]) -> list[bool]:
+    """How each task ended that ended on a node, (uid, well), in the order of their last ends.
+
+    A task that fails there again and again is one task, however often it is tried: many different
+    ones that fail speak against the node, and one alone speaks against itself.
+    """
+    last: dict[str, bool] = {}
+    for uid, well in ends:
+        last.pop(uid, None)
+        last[uid] = well
+    return [*last.values()]
 
 
 def attracts_no_work(
@@ -45,7 +59,7 @@ def attracts_no_work(
 def _fails_in_a_row(facts: NodeFactsSeen, limits: HealthLimits) -> str | None:
     if facts.streak < limits.streak:
         return None
-    return f"the last {facts.streak} attempts failed, one after the other"
+    return f"the last {facts.streak} tasks failed, one after the other"
 
 
 def _fails_mostly(facts: NodeFactsSeen, limits: HealthLimits) -> str | None:
@@ -53,7 +67,7 @@ def _fails_mostly(facts: NodeFactsSeen, limits: HealthLimits) -> str | None:
     if facts.ended < limits.failing_of or facts.failed <= facts.ended * limits.failing_share:
         return None
     within = lasting(limits.failing_within_s)
-    return f"{facts.failed} of {facts.ended} attempts failed within {within}"
+    return f"{facts.failed} of {facts.ended} tasks failed within {within}"
 
 
 def _every_agent_fails(node: NodeSeen, facts: NodeFactsSeen | None) -> str | None:

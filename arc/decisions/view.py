@@ -72,6 +72,7 @@ class QueuedTask:
     expected_s: float | None = None
     state: str = "READY"
     ended_elsewhere: str = ""  # how and where, of a copy whose task ended on another node
+    failed_on: tuple[str, ...] = ()  # the nodes of its failed attempts, as far as they are known
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from .answers import CHANGE, ESCALATE, WAIT, Check, History, Reach, Standing, St
 from .changes import Situation
 from .explain import Kept, Steal, StealPlan
 from .node_rules import busy_rules, first_objection
+from .retrying import RULE as RETRY_ELSEWHERE
 from .rules import SWIFT_TASK_RULES, TASK_RULES
 from .sifting import others_of, steps_of
 from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
@@ -32,7 +33,8 @@ def why_task(
 
     The situation's queue of that node should be whole (see `Situation`). Every node of the view
     but the task's own is a receiver, so the steps account for each of them. `drains` is the plan
-    for draining nodes; `left_s` is how long what the node runs goes on, summed over its slots.
+    for draining nodes or of retries, which goes before a steal; `left_s` is how long what the node
+    runs goes on, summed over its slots.
     """
     past = history or History()
     life = LIVES.get(task.state)
@@ -87,7 +89,7 @@ def _waiting(
     left_s: float | None,
 ) -> WhyTask:
     plan = situation.plan()
-    steal = _found(task, plan.steals, drains.steals)
+    steal = _found(task, drains.steals, plan.steals)
     kept = _kept(task, drains.kept, plan.kept)
     ways = () if steal else ways_for(task, node, situation)
     names = {change.node for way in ways for change in way.changes}
@@ -131,7 +133,8 @@ def _result(steal: Steal | None, because: str, steps: Sequence[Step]) -> str:
     """What comes of it, in a sentence."""
     if steal is not None:
         verb = "drains" if steal.why == "drained" else "moves"
-        return f"the next cycle {verb} it to {_place(steal.idle)}"
+        says = f"the next cycle {verb} it to {_place(steal.idle)}"
+        return f"{says}: {RETRY_ELSEWHERE}: {steal.because}" if steal.why == "retried" else says
     receivers = steps[0].alone if steps else 0
     left = steps[-1].left if steps else 0
     return f"{left} of {receivers} nodes could take it now; {because}"

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_node.config import toml_list, toml_text
 from agent_node.door import ask
 from agent_node.errors import NodeError
 from agent_node.home import Home
+from agent_node.new_toml import toml_list, toml_text
 from arc.links.pipes import environment
 
 AGAIN_S = 10.0  # a daemon that was killed is started again, as a service manager would

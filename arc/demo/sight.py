@@ -14,7 +14,8 @@ from arc.sensor import Moved, SensorReport
 
 SHORT = 6
 ANYONE_FROM = 8  # as in the fleet.yaml of the demo
-VERBS = {"routed": "routed", "stolen": "stolen", "drained": "drained"}
+VERBS = {"routed": "routed", "stolen": "stolen", "drained": "drained",
+         "retried": "retried"}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -102,19 +102,23 @@ def line_of(before: str, after: str) -> int:
     return same + 1
 
 
-def follow(steps: Steps, name: str, knows: Known, *, wanted: bool) -> None:
-    """Wait until the hub that runs has read fleet.yaml again; without one, say what to type."""
+def follow(steps: Steps, name: str, knows: Known, *, wanted: bool) -> bool:
+    """Wait until the hub that runs has read fleet.yaml again; without one, say what to type.
+
+    False: it runs, and goes by the fleet.yaml of before as yet; or this was a dry run.
+    """
     with steps.step("hub") as step:
         until = time.monotonic() + FOLLOW_S
         if steps.dry_run:
             step.text = "a hub that runs would follow fleet.yaml within seconds"
-            return
+            return False
         while (known := knows()) is not wanted:
             if known is None:
                 step.text = "none runs; start it with: arc up"
-                return
+                return True
             if time.monotonic() > until:
                 step.text = "has not followed yet; it does by itself: arc status"
-                return
+                return False
             time.sleep(LOOK_S)
         step.text = f"runs, and {'works with' if wanted else 'knows no longer'} {name}"
+        return True

@@ -25,10 +25,16 @@ FENCE = "arc nodes fence {} --yes-it-is-off gives back what had been moved to it
 
 @dataclass(frozen=True)
 class Ways:
-    """What the hub says of the node: how it is, and which tasks a fence would give back."""
+    """What the hub says of the node, and what it is told about it.
+
+    `shown`: how it is. `would_fence`: which tasks a fence would give back. `held`: it is given
+    nothing from now on, and how it is then. `given_again`: that is taken back.
+    """
 
     shown: Asked
     would_fence: Asked
+    held: Asked
+    given_again: Asked
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ def leave(leaving: Leaving, here: Here, steps: Steps, ways: Ways) -> None:
     if entry is None:
         raise NotFound(f"{here.settings.file}: has no node {leaving.name}", hint="arc nodes list")
     told = check_work(leaving, steps, ways)
+    if not steps.dry_run:
+        told = hold(leaving, steps, ways)
     if not entry.local:
         asyncio.run(take_key(entry, leaving, here, steps))
     with steps.step("fleet.yaml") as step:
@@ -73,7 +81,9 @@ def check_work(leaving: Leaving, steps: Steps, ways: Ways) -> JsonObject:
     """
     with steps.step("its work") as step:
         told = ways.shown().data
-        judge = of_one_that_answers if told.get("seen") else of_one_out_of_reach
+        if told.get("state") == "suspended":
+            step.text = "it is suspended, and asked all the same before it leaves"
+            return told
         step.text, against = judge(leaving, told, ways)
         if against is None:
             return told
@@ -84,6 +94,37 @@ def check_work(leaving: Leaving, steps: Steps, ways: Ways) -> JsonObject:
         else:
             step.text += "; this takes --yes with a --reason"
         return told
+
+
+def hold(leaving: Leaving, steps: Steps, ways: Ways) -> JsonObject:
+    """How the node is once the hub gives it nothing any more: work may have come since the look.
+
+    What speaks against it now takes that back, but for a node that a person had suspended before.
+    """
+    with steps.step("the hub") as step:
+        told = ways.held().data
+        mine = not told.get("was_suspended")
+        if mine:
+            step.changed = f"{leaving.name} is suspended until {told.get('until')}"
+        try:
+            text, against = judge(leaving, told, ways)
+            if against is not None and not (leaving.yes and leaving.reason):
+                raise against
+        except ArcError:
+            if mine:
+                ways.given_again()
+                step.changed = ""
+            raise
+        step.text = f"gives it nothing from now on; {text}"
+        return told
+
+
+def judge(
+    leaving: Leaving, told: JsonObject, ways: Ways
+) -> tuple[str, NeedsWord | None]:  # fmt: skip
+    """What the node has, and what speaks against letting it go; None: nothing."""
+    about = of_one_that_answers if told.get("seen") else of_one_out_of_reach
+    return about(leaving, told, ways)
 
 
 def of_one_that_answers(
@@ -108,16 +149,11 @@ def of_one_out_of_reach(
     name, reason = leaving.name, safe_text(str(told.get("reason")), 300)
     text, fence = f"cannot be asked ({reason}); {heard_last(told)}", FENCE.format(name)
     if not leaving.forget:
-        back = f"arc nodes resume {name}, if it is only suspended; " if _is_suspended(told) else ""
-        hint = f"{back}is it off for good? {fence}; then --forget"
+        hint = f"is it off for good? {fence}; then --forget"
         raise NodeUnreachable(name, text, hint=hint)
     text += f"; {comes_back(name, ways.would_fence)}"
     return text, NeedsWord(f"{name}: {text}", where=name, hint=f"first: {fence}; then, or "
                            "instead: --forget --yes --reason WHY")  # fmt: skip
-
-
-def _is_suspended(told: JsonObject) -> bool:
-    return told.get("state") == "suspended"
 
 
 async def take_key(entry: NodeEntry, leaving: Leaving, here: Here, steps: Steps) -> None:

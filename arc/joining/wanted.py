@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_node.config import parse_settings, render_new_toml
+from agent_node.config import parse_settings
 from agent_node.errors import NodeError
+from agent_node.new_toml import render_new_toml
 from arc.errors import WrongUse
 from arc.marked_yaml import Plain
 from arc.settings import NodeEntry

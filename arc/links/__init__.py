@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent_node.reports import StatusReport
 from agent_node.strict import JsonObject
 from arc.errors import ArcError
 
@@ -14,9 +15,13 @@ WRITE_S = 15.0  # and one that changes something: its answer is worth waiting fo
 
 # What changes nothing on the node: without an answer, nothing has happened. Everything else may
 # have happened, and is safe to repeat under its own ids (see docs/wire.md).
-READS = frozenset("hello status list show log candidates doubts moved events subscribe".split())
+READS = frozenset(
+    ("hello", "status", "list", "show", "log", "candidates", "doubts", "moved", "events",
+     "subscribe", "graphs", "graph", "awaits", "artifact", "artifacts_missing")
+)  # fmt: skip
 
-Told = Callable[["JsonObject | ArcError"], None]  # the result of a request, or what it became
+# The result of a request, or what it became; a report has been read already.
+Told = Callable[["JsonObject | StatusReport | ArcError"], None]
 EventHeard = Callable[[str, str], None]  # (node, event): idle, free_slot, task_ready, …
 
 
@@ -64,7 +69,8 @@ class Link(Protocol):
 
     def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
         """Ask without waiting: what `ask` would give or raise is told, once and in time, to `told`,
-        which must neither wait nor raise. False: nothing was asked, because no session is open or
+        which must neither wait nor raise. A status that says what the last one said, but when, may
+        be told as the report that it is. False: nothing was asked, because no session is open or
         more than this question would be needed; `ask` is the way.
         """
 

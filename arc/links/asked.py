@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from agent_node.reports import StatusReport
 from agent_node.strict import JsonObject
 from arc.errors import ArcError
 
@@ -21,10 +22,12 @@ class Asked:
     told: Told
     timeout_s: float
     until: float  # by the loop's clock
+    reports: bool = False  # whether `told` takes a report that was read already
 
 
-def settle(answer: asyncio.Future[JsonObject], said: JsonObject | ArcError) -> None:
+def settle(answer: asyncio.Future[JsonObject], said: JsonObject | StatusReport | ArcError) -> None:
     """Hand it to whoever waits; nobody does any more where the wait was cancelled."""
+    assert not isinstance(said, StatusReport), "only who asks for reports is told one"
     if answer.done():
         return
     if isinstance(said, ArcError):

@@ -42,7 +42,10 @@ queue_max = 100000
 """
 OWNER = "hub"  # a file in the home: for which hub's instance the queue was opened last
 OWNER_MAX = 64
-BRINGS_WORK = frozenset({"add", "activate", "retry", "resolve", "release"})
+BRINGS_WORK = frozenset(
+    ("add", "activate", "retry", "resolve", "release", "cancel", "submit", "ended", "alive",
+     "graph_cancel", "artifact_put")
+)  # fmt: skip
 
 
 class InboxLink:

@@ -113,8 +113,9 @@ class StandingLink:
         session = self._open_session()
         if session is None or do not in READS or (self._listener and not session.hears):
             return False
+        left = min(timeout_s, PATIENCE_S) if session.talk.owes else timeout_s
         try:
-            session.talk.put(do, {}, timeout_s, told)
+            session.talk.put(do, {}, left, told, reports=do == "status")
         except ArcError as error:
             told(error)
         else:

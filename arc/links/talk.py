@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from agent_node.errors import BadInput
 from agent_node.lines import Lines, line_of
+from agent_node.reports import StatusReport
 from agent_node.strict import LINE_MAX, JsonObject, decode_object
 from agent_node.wire import EVENTS
 from arc.errors import ArcError, NodeRefused, NodeSilent, NodeUnreachable, OutcomeUnknown
@@ -17,25 +17,14 @@ from . import Told
 from .answers import Greeting, changes, code_of, last_words, refusal, text_of, unanswered
 from .asked import Asked, bare, settle
 from .doorstep import Doorstep
+from .familiar import Familiar
+from .way import Channel
 
 STDERR_MAX = 8192  # bytes; the last ones
 UNSENT_MAX = 2 * LINE_MAX  # bytes that wait for a node which does not read
 SHORT, SHORT_MAX = frozenset({"hello", "subscribe"}), 1024 * 1024  # bytes
 OWED_MAX = 256  # answers that came too late, or never: a talk that owes more is over
 NEWS_MAX = 500  # pieces of news in a second; a node has no reason for more
-
-
-class Channel(Protocol):
-    """Where a talk's bytes go. Nothing here waits."""
-
-    def send(self, line: bytes) -> None:
-        """Write it, or keep it until the node reads; `OSError` when nobody can read any more."""
-
-    def unsent(self) -> int:
-        """How many bytes are kept."""
-
-    def close(self) -> None:
-        """Let go of it; what has not left is lost."""
 
 
 class Talk:
@@ -51,6 +40,7 @@ class Talk:
         self._node, self._heard = node, heard
         self._channel: Channel | None = None
         self._lines = Lines()
+        self._familiar = Familiar()
         self._asked: dict[int, Asked] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._owed: set[int] = set()
@@ -143,12 +133,16 @@ class Talk:
         self.retires = why
         self._leave_if_done()
 
-    def put(self, do: str, fields: JsonObject, timeout_s: float, told: Told) -> int:
+    def put(
+        self, do: str, fields: JsonObject, timeout_s: float, told: Told, *, reports: bool = False
+    ) -> int:
         """Send one request; within so many seconds `told` gets its result, or the error that it
-        became, once. It is called from within: it must neither wait nor raise.
+        became, once. It is called from within: it must neither wait nor raise. `reports`: what is
+        known again may be told as the report that it is, already read.
         """
         number, until = self._send(do, fields), self._loop.time() + timeout_s
-        self._asked[number] = Asked(number, do, changes(do, fields), told, timeout_s, until)
+        asked = Asked(number, do, changes(do, fields), told, timeout_s, until, reports)
+        self._asked[number] = asked
         if self._alarm is None or until < self._alarm.when():
             self._arm(until)
         return number
@@ -231,6 +225,10 @@ class Talk:
             self._greeting.exception()  # it is kept for whoever asks, and asking is no duty
 
     def _read(self, line: bytes) -> None:
+        known = self._familiar.recall(line, self._asked)
+        if known is not None:
+            self._settle(*known)
+            return
         try:
             said = decode_object(line)
         except BadInput as error:
@@ -239,24 +237,26 @@ class Talk:
         if "event" in said:
             self._take_news(said)
         else:
-            self._take_answer(said)
+            self._take_answer(said, line)
 
-    def _take_answer(self, said: JsonObject) -> None:
+    def _take_answer(self, said: JsonObject, line: bytes) -> None:
         number, ok = said.get("id"), said.get("ok")
         asked = self._asked.get(number) if type(number) is int else None
         result, error = said.get("result"), said.get("error")
         if asked is None:
             self._take_unasked(said)
         elif ok is True and type(result) is dict:
-            del self._asked[asked.number]
-            asked.told(result)
-            self._leave_if_done()
+            known = self._familiar.learn(line, result) if asked.reports else result
+            self._settle(asked, known)
         elif ok is False and type(error) is dict:
-            del self._asked[asked.number]
-            asked.told(refusal(self._node, asked.do, error, changes=asked.changes))
-            self._leave_if_done()
+            self._settle(asked, refusal(self._node, asked.do, error, changes=asked.changes))
         else:
             self._lied(f"an answer to {asked.do} that is neither a result nor an error")
+
+    def _settle(self, asked: Asked, said: JsonObject | StatusReport | ArcError) -> None:
+        del self._asked[asked.number]
+        asked.told(said)
+        self._leave_if_done()
 
     def _take_unasked(self, said: JsonObject) -> None:
         number, error = said.get("id"), said.get("error")

@@ -145,7 +145,12 @@ def _left(node: str, failure: Failure) -> NodeUnreachable:
         text = f"{failure.where} closed the connection before its SSH banner{_said(failure)}"
         return NodeUnreachable(node, f"{text}; too many logins at once?", hint=LISTS)
     doing = STAGES[failure.stage].format(where=failure.where)
-    return NodeUnreachable(node, f"the connection ended: {doing}{_said(failure)}")
+    text = f"the connection ended: {doing}{_said(failure)}"
+    if failure.may_be_about_keys:
+        # Who finds nothing in common just leaves, and may have left before we have found the same.
+        return NodeUnreachable(node, f"{text}; perhaps it speaks no SSH that we take",
+                               hint=SEE_SSHD)  # fmt: skip
+    return NodeUnreachable(node, text)
 
 
 def _said(failure: Failure) -> str:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from .talk import Talk
+if TYPE_CHECKING:
+    from .talk import Talk
+
+
+class Channel(Protocol):
+    """Where a talk's bytes go. Nothing here waits."""
+
+    def send(self, line: bytes) -> None:
+        """Write it, or keep it until the node reads; `OSError` when nobody can read any more."""
+
+    def unsent(self) -> int:
+        """How many bytes are kept."""
+
+    def close(self) -> None:
+        """Let go of it; what has not left is lost."""
 
 
 class Way(Protocol):

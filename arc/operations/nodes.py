@@ -62,7 +62,7 @@ async def nodes_show(hub: Hub, args: JsonObject) -> Told:
         "last_met": None if met is None else {"at": iso(met.at), "version": met.version,
                                               "incarnation": met.incarnation,
                                               "clock_off_s": met.clock_off_s},
-        "last_open": _last_open(hub, name),
+        "last_open": last_open(hub, name),
         "alerts": [{"rule": one.rule, "because": one.because}
                    for one in hub.journal.nodes.standing() if one.node == name],
         **(_report(node) if isinstance(node, NodeSeen) else {}),
@@ -71,7 +71,7 @@ async def nodes_show(hub: Hub, args: JsonObject) -> Told:
     return Told(data, exit=3 if partial else 0, partial=partial)
 
 
-def _last_open(hub: Hub, name: str) -> JsonObject | None:
+def last_open(hub: Hub, name: str) -> JsonObject | None:
     """How many tasks were not over there when it answered last; None: it never did."""
     known = hub.journal.nodes.last_open(name)
     if known is None:

@@ -12,7 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import Kept, KeptCount, NodeVerdict, Steal
 from arc.decisions.view import QueueUnseen
 from arc.looking import Look, look
-from arc.planning import drains_now, routes_now, steals_now
+from arc.planning import drains_now, retries_now, routes_now, steals_now
 
 from . import Told
 from .everybody import words_of
@@ -66,17 +66,19 @@ class Part:
 
 async def _rebalance(seen: Look) -> Part:
     drains = await drains_now(seen)
-    steals, queues = await steals_now(seen)
+    retries = await retries_now(seen)
+    steals, queues = await steals_now(seen, after=retries.steals)
     data: JsonObject = {
         "skipped": steals.skipped, "steals": steps(steals.steals), "drains": steps(drains.steals),
-        "nodes": verdicts(steals.nodes), "caps": words_of(steals.caps_hit),
+        "retries": steps(retries.steals), "nodes": verdicts(steals.nodes),
+        "caps": words_of(steals.caps_hit),
     }  # fmt: skip
     unseen: tuple[JsonObject, ...] = tuple(
         {"node": queue.node, "rule": queue.rule, "because": f"its queue: {queue.because}",
          "code": queue.code}
         for queue in queues.values() if isinstance(queue, QueueUnseen)
     )  # fmt: skip
-    return Part(data, [*kept_of(steals.kept), *kept_of(drains.kept)],
+    return Part(data, [*kept_of(retries.kept), *kept_of(steals.kept), *kept_of(drains.kept)],
                 [*counts_of(steals.counts), *counts_of(drains.counts)], unseen)  # fmt: skip
 
 

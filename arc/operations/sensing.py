@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 from arc.journal_runs import Run
+from arc.sensor import QUIET_S, Sensor, is_quiet
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -17,7 +18,7 @@ LATE = 2.5  # intervals without a run after which a sensor counts as late
 def sensor_lines(hub: Hub) -> list[JsonValue]:
     """One entry for each sensor, the broken ones of other packages last."""
     lines: list[JsonValue] = [
-        {**_line(hub, sensor.name, sensor.every_s), "verbs": dict(sensor.verbs)}
+        {**_line(hub, sensor), "verbs": dict(sensor.verbs)}
         for sensor in hub.sensors
     ]
     lines += [{"sensor": "?", "state": "broken", "summary": str(error), "code": error.code,
@@ -25,7 +26,8 @@ def sensor_lines(hub: Hub) -> list[JsonValue]:
     return lines
 
 
-def _line(hub: Hub, name: str, every_s: float) -> JsonObject:
+def _line(hub: Hub, sensor: Sensor) -> JsonObject:
+    name, every_s = sensor.name, sensor.every_s
     entry = hub.settings.sensors.get(name)
     enabled = entry is None or entry.enabled
     last = next(iter(hub.journal.runs.last(name)), None)
@@ -35,7 +37,8 @@ def _line(hub: Hub, name: str, every_s: float) -> JsonObject:
     under_way = schedule.under_way_s(name) if schedule else None
     return {
         "sensor": name, "every_s": every_s, "enabled": enabled,
-        "state": _state(last, ago, every_s, enabled=enabled, runs=schedule is not None),
+        "state": _state(last, ago, max(every_s, QUIET_S) if is_quiet(sensor) else every_s,
+                        enabled=enabled, runs=schedule is not None),
         "last": None if last is None else run_of(last), "ago_s": ago,
         "next": iso(upcoming) if upcoming else None, "under_way_s": under_way,
         "summary": last.report.summary if last else "has not run yet",

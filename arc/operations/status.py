@@ -14,7 +14,10 @@ from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.looking import INBOX, Look, look
 
 from . import Told
+from .dead_kinds import with_kinds
+from .graphs_now import graphs_now
 from .leftovers import leftovers
+from .notices import untold
 from .sensing import sensor_lines
 
 if TYPE_CHECKING:
@@ -42,13 +45,16 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     if paused is not None:
         word = {"by": paused.by, "reason": paused.reason, "at": iso(paused.at)}
     silent = seen.view.silent
+    graphs = await graphs_now(hub, [one.name for one in seen.whole.seen if one.name in hub.links])
     data: JsonObject = {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
                 "term": hub.lease.term, "paused": word,
                 "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()
                          if hub.settings.node(said.node) is not None]},
-        "needs_you": [*_settings(hub), *needs_you(seen), *await leftovers(hub)],
+        "needs_you": [*_settings(hub), *await with_kinds(seen, needs_you(seen)),
+                      *await leftovers(hub), *graphs.needs_you, *untold(hub)],
+        "graphs": graphs.counts,
         "nodes": nodes,
         "inbox": _inbox(seen.inbox),
         "stranded": stranded_of(hub),
@@ -132,7 +138,7 @@ def _try(node: str, text: str) -> str:
 
 
 _BY_WORD = {
-    " dead:": "arc tasks list --state DEAD_LETTERED",
+    " dead:": "arc dead list",
     " parked:": "arc tasks list --state PARKED",
     " held ": "arc doubts list",
     "quarantined": "arc explain quarantined",

@@ -141,7 +141,7 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
         raise answers.failed[found.node]
     data: JsonObject = {
         "uid": found.uid, "node": found.node, "copies": dict(found.copies),
-        "task": to_wire(shown.task),
+        "task": to_wire(shown.task), "order": dict(shown.order),
         "attempts": [{**one, "on": at} for at, some in sorted(answers.said.items())
                      for one in some.attempts],
         "moves": [{**one, "on": at} for at, some in sorted(answers.said.items())

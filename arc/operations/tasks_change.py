@@ -20,6 +20,7 @@ from arc.links import Link
 from . import Told
 from .everybody import incarnation_of, link_of, partial
 from .finding import Found, find_task
+from .ties import tied
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -41,8 +42,8 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     """
     asked = Fields(args)
     node, dry_run = asked.maybe_node("to") or "inbox", asked.flag("dry_run")
-    tasks = [_checked(hub, entry, place) for place, entry in
-             enumerate(asked.entries("tasks", TASKS_MAX))]  # fmt: skip
+    given = await tied(hub, asked.entries("tasks", TASKS_MAX))
+    tasks = [_checked(hub, entry, place) for place, entry in enumerate(given)]
     link, by = link_of(hub, node), _by(args)
     results: list[JsonObject] = []
     for trial in (True, False) if len(tasks) > BATCH_MAX and not dry_run else (dry_run,):
@@ -53,6 +54,8 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
                 results = [_with_the_others(one) for one in results]
             break
     refused = any(one["outcome"] == "refused" for one in results)
+    if any(task.get("depends_on") for task in tasks):
+        hub.awaiting, hub.tied_at = True, hub.clock.boottime()
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None},
                 exit=REFUSED if refused else 0, warnings=tuple(_unknown(tasks)))  # fmt: skip
@@ -163,6 +166,7 @@ def _live_again(hub: Hub, results: list[JsonObject]) -> None:
     for one in results:
         if one["outcome"] == "changed":
             hub.journal.ends.take_back(str(one["node"]), [str(one["uid"])])
+            hub.journal.outbox.cancelled([str(one["uid"])])  # what was owed is not meant any more
 
 
 def _log(hub: Hub, do: str, args: JsonObject, results: list[JsonObject]) -> None:

@@ -14,6 +14,7 @@ from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
 from arc.decisions.explain import Objection, Steal
+from arc.decisions.retrying import retries as retried
 from arc.decisions.view import NodeSeen, QueuedTask
 from arc.decisions.why import why_node as judge_node
 from arc.decisions.why import why_task as judge_task
@@ -22,14 +23,16 @@ from arc.decisions.why_standing import by_hand
 from arc.decisions.why_states import NO_HUB, PAUSED
 from arc.errors import ArcError
 from arc.looking import INBOX, Look, look
-from arc.planning import drains_now, routes_now, with_ends
+from arc.planning import drains_now, retries_now, routes_now, with_ends
 
 from . import Told
 from .everybody import check_node
 from .finding import Found, find_task
 from .queues import whole_queues
 from .why_data import node_answer, task_answer, ways_of
+from .why_files import files_of
 from .why_gone import gone_with
+from .why_waiting import waiting_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -51,6 +54,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
             data = await _at_the_hub(hub, seen, task)
         else:
             data = await _on_a_node(hub, seen, found, task)
+    data |= await waiting_of(hub, found.task) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | gone_with(hub, found)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
     return _told(data, seen, found)
@@ -71,11 +75,15 @@ def _told(data: JsonObject, seen: Look, found: Found) -> Told:
 
 async def _on_a_node(hub: Hub, seen: Look, found: Found, task: QueuedTask) -> JsonObject:
     situation = await _situation(hub, seen, found)
-    drains = await drains_now(seen) if found.node in drained(seen.view, situation.limits) else None
+    drains, retries = None, None
+    if found.node in drained(seen.view, situation.limits):
+        drains = await drains_now(seen)
+    elif found.node in retried(seen.view, situation.limits):
+        retries = await retries_now(seen)
     left_s = await _left_s(seen, found)
     history = _history(hub, task.uid, found.node)
     return task_answer(judge_task(
-        task, found.node, situation, history=history, drains=drains, left_s=left_s
+        task, found.node, situation, history=history, drains=drains or retries, left_s=left_s
     ))  # fmt: skip
 
 

@@ -14,13 +14,16 @@ KEPT_SHOWN = 20
 
 def render_plan(data: JsonObject, look: Look) -> str:
     """What would move, what stays by which rule, and what could not be seen."""
-    steals, drains, routes = (objects(data, name) for name in ("steals", "drains", "routes"))
+    steals, drains, retries, routes = (
+        objects(data, name) for name in ("steals", "drains", "retries", "routes")
+    )
     kept, unseen = objects(data, "kept"), objects(data, "unseen")
     counts = objects(data, "counts")
     stays = int(sum(number(one.get("count")) for one in counts))
     planned = [counted(len(some), word) for name, word, some in (
         ("steals", "steal", steals), ("drains", "drained task", drains),
-        ("routes", "route", routes)) if name in data]  # fmt: skip
+        ("retries", "retried task", retries), ("routes", "route", routes),
+    ) if name in data and (some or name != "retries")]  # fmt: skip
     head = (f"plan ({said(data.get('policy'))}): {', '.join(planned)} planned, "
             f"{counted(stays, 'task')} kept, {counted(len(unseen), 'node')} not seen")  # fmt: skip
     lines = [head, *([f"  {NO_HUB}"] if data.get("hub_running") is False else [])]
@@ -28,8 +31,9 @@ def render_plan(data: JsonObject, look: Look) -> str:
         lines.append(f"  nothing of it is done: the fleet is {said(data.get('paused'))}")
     if data.get("skipped"):
         lines.append(f"  no rebalance: {said(data.get('skipped'))}")
-    short = shorts(steals, drains, routes, kept)
-    for word, some in (("steal", steals), ("drain", drains), ("route", routes)):
+    short = shorts(steals, drains, retries, routes, kept)
+    for word, some in (("steal", steals), ("drain", drains), ("retry", retries),
+                       ("route", routes)):  # fmt: skip
         lines += [f"  {word:<6} {_step(one, short, look)}" for one in some]
     lines += [f"  cap    {said(cap)}" for cap in _caps(data)]
     lines += [_kept(one, short, look) for one in kept[:KEPT_SHOWN]]

@@ -16,6 +16,7 @@ def render_status(data: JsonObject, look: Look) -> str:
     """NEEDS YOU, nodes, the hub's queue, stranded time, sensors that are not well, last moves."""
     parts = [
         _head(data), _needs(data), _nodes(data, look), _inbox(inside(data, "inbox")),
+        _graphs(inside(data, "graphs")),
         _stranded(inside(data, "stranded")), _sensors(data), _moves(data, look),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
@@ -83,6 +84,15 @@ def _inbox(inbox: JsonObject) -> str:
     waits = number(inbox.get("pending"))
     oldest = f", the oldest for {lasting(inbox.get('oldest_ready_s'))}" if waits else ""
     return f"hub's queue: {waits:.0f} waiting{oldest}"
+
+
+def _graphs(graphs: JsonObject) -> str:
+    """Nothing where nobody uses graphs."""
+    running, failed = (int(number(graphs.get(name))) for name in ("running", "failed"))
+    if not (running or failed):
+        return ""
+    words = [f"{running} running"] + ([f"{failed} failed"] if failed else [])
+    return f"graphs: {', '.join(words)}   (arc dag list)"
 
 
 _CAUSES = {"nobody_looked": "nobody looked"}  # the others are rules: `arc explain` knows them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.text import counted, safe_text
+from agent_node.text import counted, safe_text, size
 from arc.decisions.why_states import NO_HUB
 
 from .columns import inside, objects, rows, said, shorts, subject
@@ -50,8 +50,11 @@ def render_show(data: JsonObject, look: Look) -> str:
     """One task: its fields that say something, then its whole life in order."""
     task = inside(data, "task")
     uid, node = said(data.get("uid")), said(data.get("node"))
-    lines = [f"{uid}  P{said(task.get('priority'))}  {said(task.get('state'))} on {node}",
+    at = f"{said(task.get('state'))} on {node}{_order(data)}"
+    lines = [f"{uid}  P{said(task.get('priority'))}  {at}",
              f"  {subject(task.get('subject'), Look())}"]  # fmt: skip
+    lines += [f"  held by        {said(one.get('rule'))}: {said(one.get('text'), '')}"
+              for one in objects(task, "blocked_by")]  # fmt: skip
     lines += [f"  {name:<14} {said(task.get(name))}" for name in _SHOWN
               if task.get(name) not in (None, "", [], 0, False)]  # fmt: skip
     body = str(task.get("body") or "")
@@ -61,6 +64,7 @@ def render_show(data: JsonObject, look: Look) -> str:
     lines += [f"  known to       {said(name)}: {said(state)}" for name, state in copies.items()]
     lines += [f"  attempt {said(one.get('n'))} on {said(one.get('node'))}: {_attempt(one)}"
               for one in objects(data, "attempts")]  # fmt: skip
+    lines += [f"  artifact {_artifact(one)}" for one in objects(inside(data, "task"), "artifacts")]
     lines += [f"  moved {said(one.get('from'))} -> {said(one.get('to'))} {said(one.get('at'))}: "
               f"{said(one.get('outcome'))}, {said(one.get('because'))}"
               for one in objects(data, "hub_moves")]  # fmt: skip
@@ -72,7 +76,14 @@ def render_show(data: JsonObject, look: Look) -> str:
     return "\n".join(lines)
 
 
-_SHOWN = ("domain", "skills", "needs", "tags", "source", "origin", "key", "ref", "parent", "pinned",
+def _order(data: JsonObject) -> str:
+    """How urgent it is by now, and the region of the scale; nothing where it has ended."""
+    order = inside(data, "order")
+    return f", {said(order.get('tier'))} {said(order.get('effective'))}" if order else ""
+
+
+_SHOWN = ("dag", "domain", "skills", "needs", "tags", "source", "origin", "key", "ref", "parent",
+          "pinned", "models", "fallback_models", "max_cost_usd", "boost_per_minute", "heat",
           "hops", "stolen_from", "not_before", "deadline", "expected_s", "max_s", "failures",
           "max_attempts", "progress", "failure_reason", "cost_usd")  # fmt: skip
 
@@ -83,6 +94,15 @@ def _attempt(one: JsonObject) -> str:
               ("agent", "duration_s", "exit_code", "error_kind", "message", "cost_usd")
               if one.get(name) not in (None, "")]  # fmt: skip
     return ", ".join(parts)
+
+
+def _artifact(one: JsonObject) -> str:
+    """A file that the task left, or why it was not taken."""
+    if one.get("because"):
+        return f"{said(one.get('name'))}: not taken: {said(one.get('because'))}"
+    bytes_ = one.get("size")
+    many = size(bytes_) if isinstance(bytes_, int) else "-"
+    return f"{said(one.get('name'))} {many} {said(one.get('sha256'))}"
 
 
 def render_added(data: JsonObject, look: Look) -> str:

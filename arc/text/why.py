@@ -27,8 +27,8 @@ CHANGEABLE = "<-"  # marks what one of the "would move" lines answers
 def render_why_task(data: JsonObject, look: Look) -> str:
     """The task, the verdict, its own rules, the nodes sifted, and what would move it."""
     parts = [
-        _task(data), _verdict(data), _own_node(data), _life(data), _blind(data), _checks(data),
-        _steps(data), _ways(data), _otherwise(data), _past(data), _evidence(data),
+        _task(data), _verdict(data), _waits(data), _own_node(data), _life(data), _blind(data),
+        _checks(data), _steps(data), _ways(data), _otherwise(data), _past(data), _evidence(data),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -68,6 +68,18 @@ def _own_node(data: JsonObject) -> str:
     if says and data.get("moves"):
         return f"  {says}"
     return f"  {said(data.get('receivers_say'))}" if data.get("receivers_say") else ""
+
+
+def _waits(data: JsonObject) -> str:
+    """Each task that a blocked one waits for: where it is, and what its end will do."""
+    edges = objects(data, "waits_for")
+    lines = [f"  {said(one.get('uid'))}  {subject(one.get('subject'), Look())}  "
+             f"{said(one.get('says'))}" for one in edges]  # fmt: skip
+    more = int(number(data.get("waits_for_more")))
+    lines += [f"  … and {counted(more, 'task')} more: arc dag show {said(data.get('uid'))}"
+              ] if more else []  # fmt: skip
+    lines += [f"  {said(one.get('says'))}" for one in objects(data, "files")]
+    return "\n".join(["waits for", *lines]) if lines else ""
 
 
 def _life(data: JsonObject) -> str:

@@ -13,8 +13,10 @@ from bench.measuring import Row, in_turns, ratio
 from bench.table import line_of
 
 EXPECTED = {
+    "graph": {"graph-submit", "fan-out"},
     "claim": {"claim-1k", "claim-100k", "claim-1M", "claim-rare", "claim-1M-vs-1k",
               "claim-rare-vs-1k"},
+    "effective": {"claim-effective", "claim-effective-p99"},
     "add": {"add-1000"},
     "move": {"move-10", "move-10-vs-two"},
     "version": {"version"},

@@ -55,10 +55,18 @@ HUB = (
     HubPoint("store.before_commit", "add", 2), HubPoint("generation.before_file", "add"),
     HubPoint("add.before", "add"), HubPoint("add.after", "add"),
 )  # fmt: skip
-# Places with a campaign of their own: at each step of an upgrade, and at the first start of a home.
+# Places with a campaign of their own: at each step of an upgrade, at the first start of a home, and
+# where a node is idle that work comes to.
 UPGRADE = "tests/chaos/test_upgrade_crashes.py"
+REST = "a node at rest: test_a_node_at_rest_survives_every_fault_of_taking_idle_back"
+FILES_LEFT = "tests/node/daemon/test_artifacts.py"
 ELSEWHERE = {
+    **dict.fromkeys((
+        "artifact.before_write", "artifact.before_sync", "artifact.before_rename",
+        "artifact.after_rename", "artifact.before_result",
+    ), FILES_LEFT),
     "migrate.before_commit": "a new home: test_a_new_home_survives_every_fault_of_its_first_start",
+    **dict.fromkeys(("report.before_denial", "report.before_deny"), REST),
     **dict.fromkeys((
         "upgrade.before_program", "program.before_sync", "program.before_rename",
         "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",

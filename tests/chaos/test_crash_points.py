@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.chaos.crash_table import (
     ELSEWHERE,
     HUB,
     NODE,
+    REST,
     UPGRADE,
     HubPoint,
     in_the_table,
@@ -94,6 +96,38 @@ def test_a_new_home_survives_every_fault_of_its_first_start(
         assert (action == "kill") == (daemon.said == ""), daemon.said
         node.start()
     node.until(node.add("true"), "COMPLETED")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("point", [name for name, where in ELSEWHERE.items() if where == REST])
+def test_a_node_at_rest_survives_every_fault_of_taking_idle_back(
+    make_node: MakeNode, tmp_path: Path, point: str, action: str
+) -> None:
+    """Work comes to it: the program runs once, and does not read `idle`."""
+    node, reached, printed = make_node(), tmp_path / "reached", tmp_path / "printed"
+    node.env["ARC_FAILPOINT_SEEN"] = str(reached)
+    daemon = node.start(failpoint=f"{point}:{action}")
+    if point == "report.before_deny":
+        until(lambda: [*node.home.glob(".fleet-status.json.*")], "what takes idle back")
+        uid = node.add(reads_idle(printed))
+    until(reached.exists, point)
+    if action == "stop":
+        until(lambda: _is_stopped(daemon.pid), "a daemon that stands still")
+        assert not printed.exists()
+        daemon.signal(signal.SIGCONT)
+    elif action == "kill":
+        assert daemon.ended() == -signal.SIGKILL
+        node.start()
+    if point == "report.before_denial":
+        uid = node.add(reads_idle(printed))
+    node.until(uid, "COMPLETED")
+    assert "Traceback" not in daemon.said
+    assert printed.read_text() == ' "idle": false,\n'
+
+
+def reads_idle(printed: Path) -> str:
+    """A script that writes down what the report says of its node."""
+    return f'grep \'"idle":\' "$AGENT_NODE_HOME/fleet-status.json" >> {printed}'
 
 
 def test_each_place_of_the_hub_meets_each_action(make_fleet: MakeFleet) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arc.decisions.alerts import Alert, edge
 from arc.decisions.explain import lasting
-from arc.decisions.failing import NodeFactsSeen, attracts_no_work
+from arc.decisions.failing import NodeFactsSeen, attracts_no_work, last_of_each
 from arc.decisions.health import Judgement, judge_health
 from arc.decisions.limits import HealthLimits
 from arc.decisions.view import NodeSeen, NodeUnseen
@@ -274,3 +274,31 @@ def test_whatever_happens_each_beginning_has_at_most_one_end(looked: list[list[s
 )
 def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
     assert lasting(seconds) == text
+
+
+# --- A task that fails is not a node that fails --------------------------------------------------
+
+
+def breaker(ends: list[tuple[str, bool]]) -> bool:
+    """Whether a node on which these tasks ended so is given no more work."""
+    well = last_of_each(ends)
+    streak = next((n for n, good in enumerate(reversed(well)) if good), len(well))
+    facts = NodeFactsSeen(ended=len(well), failed=well.count(False), streak=streak)
+    return attracts_no_work(a_node("iris"), facts, HealthLimits()) is not None
+
+
+def test_one_task_that_fails_again_and_again_does_not_trip_a_nodes_breaker() -> None:
+    """Fails when attempts are counted: a poisoned task takes its node down with it."""
+    assert not breaker([("poison", False)] * 9)
+    assert breaker([(f"task {number}", False) for number in range(5)])
+
+
+def test_a_task_counts_by_how_it_ended_last() -> None:
+    assert last_of_each([("a", False), ("b", False), ("a", True)]) == [False, True]
+    assert last_of_each([]) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
+def test_three_tasks_trip_no_breaker_that_asks_for_more(ends: list[tuple[str, bool]]) -> None:
+    assert len(last_of_each(ends)) == len({uid for uid, _ in ends})
+    assert not breaker(ends)

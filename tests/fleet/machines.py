@@ -28,6 +28,7 @@ from arc.links import READS, EventHeard, HelloWords, Met, Told
 from tests.builders import START, FakeClock
 
 TRANSFER = frozenset("escrow hold commit abort activate drop settled bar reown add cancel".split())
+TRANSFER |= {"submit", "ended", "alive", "joined", "graph_cancel", "artifact", "artifact_put"}
 FATES = ("lost", "unheard", "late", "doubled", "slow")
 SLOW_S = 75.0  # longer than any lease of these stories
 
@@ -175,6 +176,7 @@ class Weather:
     dice: Random
     machines: dict[str, Machine]
     planned: dict[int, str] = field(default_factory=dict)  # by the number of the message
+    aimed: dict[str, str] = field(default_factory=dict)  # at the next message of this kind
     chance: float = 0.0
     hub_life: int = 1
     messages: int = 0
@@ -188,7 +190,7 @@ class Weather:
             return ""
         self.may_deliver_late()
         self.messages += 1
-        said = self.planned.pop(self.messages, "")
+        said = self.planned.pop(self.messages, "") or self.aimed.pop(do, "")
         if not said and self.dice.random() < self.chance:
             said = self.dice.choice(FATES)
         if said:

@@ -384,7 +384,7 @@ def test_the_schema_knows_every_key_and_no_other() -> None:
     assert schema["additionalProperties"] is False
     text = json.dumps(schema)
     assert [key.name for key in keys_of() if f'"{key.name.split(".")[-1]}"' not in text] == []
-    assert text.count('"additionalProperties": false') == 8
+    assert text.count('"additionalProperties": false') == 15
     assert '"default": "30m"' in text
 
 
@@ -415,3 +415,80 @@ def test_a_pipe_in_the_files_place_is_an_error_and_keeps_nobody_waiting(tmp_path
     os.mkfifo(tmp_path / "fleet.yaml")
     with pytest.raises(BadSettings, match="no plain file"):
         read_fleet(tmp_path / "fleet.yaml")
+
+
+# --- Where work comes from, and whom to tell -----------------------------------------------------
+
+WORK = """\
+domains: {d: {words: [w]}}
+schedules:
+  night: {cron: "30 2 * * *", zone: Europe/Berlin, task: {subject: audit, priority: 3}}
+  week: {cron: 0 9 * * MON, catch_up: none, graph: {title: t, tasks: {a: {subject: x}}}}
+watch_files:
+  orders: {path: "drop/*.json", task: {subject: take it}}
+budget: {per_day: "12.50", urgent_overdraft: true}
+watch:
+  papers: {when: "failing: 40% of 5 in 1d", domain: d, task: {subject: why}}
+notify:
+  pager: {on: [parked], command: [/bin/page, ops]}
+  chat: {webhook: {url: "https://example.org/x", secret_file: s}, at_most: 1h}
+  ada: {email: {to: ada@example.org, from: arc@example.org}}
+nodes: [{name: iris, host: iris.lan, owns: [d]}]
+"""
+
+
+def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
+    settings = read(WORK)
+    night, week = settings.schedules
+    assert (night.cron, night.zone, night.catch_up, night.task) == (
+        "30 2 * * *", "Europe/Berlin", True, {"subject": "audit", "priority": 3})
+    assert (week.catch_up, week.task) == (False, None)
+    assert settings.watch_files[0].path == str(HERE.parent / "drop/*.json")
+    assert settings.watch[0].when == "failing 40% of 5 in 1d"
+    pager, chat, ada = settings.notify
+    assert (pager.on, pager.command) == (("parked",), ("/bin/page", "ops"))
+    assert (len(chat.on), chat.secret_file, chat.at_most_s) == (6, HERE.parent / "s", 3600)
+    assert (ada.mail_to, ada.mail_from, ada.mail_port) == (
+        "ada@example.org", "arc@example.org", 25)
+    assert (settings.budget_per_day, settings.urgent_overdraft) == ("12.50", True)
+    assert read(json.dumps(document_of(settings))) == settings
+
+
+@pytest.mark.parametrize(("line", "fault"), [
+    ("schedules: {x: {cron: 61 * * * *, task: {subject: s}}}", "1:23 VALUE"),
+    ("schedules: {x: {cron: 0 0 30 2 *, task: {subject: s}}}", "1:23 VALUE"),
+    ("schedules: {x: {cron: 0 9 * * *, zone: Berlin, task: {subject: s}}}", "1:40 VALUE"),
+    ("schedules: {x: {cron: 0 9 * * *}}", "1:13 CONFLICT"),
+    ("schedules: {x: {cron: 0 9 * * *, task: {subject: s}, graph: {tasks: {a: {}}}}}",
+     "1:13 CONFLICT"),
+    ("schedules: {x: {cron: 0 9 * * *, task: {subject: s, priority: 11}}}", "1:63 VALUE"),
+    ("schedules: {x: {cron: 0 9 * * *, task: {subjekt: s}}}", "1:41 UNKNOWN"),
+    ("schedules: {x: {cron: 0 9 * * *, task: {priority: 3}}}", "1:34 MISSING"),
+    ("schedules: {x: {cron: 0 9 * * *, task: {subject: s, key: k}}}", "1:53 UNKNOWN"),
+    ("schedules: {x: {cron: 0 9 * * *, catch_up: all, task: {subject: s}}}", "1:44 VALUE"),
+    ("schedules: {x: {cron: 0 9 * * *, graph: {tasks: {}}}}", "1:34 MISSING"),
+    ("schedules: {x: {task: {subject: s}}}", "1:16 MISSING"),
+    ("watch_files: {x: {task: {subject: s}}}", "1:18 MISSING"),
+    ("watch: {x: {when: often, task: {subject: s}}}", "1:19 VALUE"),
+    ("watch: {x: {when: failing 1% of 1 in 1h, domain: z, task: {subject: s}}}", "1:50 DOMAIN"),
+    ("watch: {x: {when: failing 1% of 1 in 1h, node: z, task: {subject: s}}}", "1:48 VALUE"),
+    ("budget: {per_day: 12.5}", "1:19 VALUE"),
+    ("budget: {per_day: -1}", "1:19 VALUE"),
+    ("budget: {per_day: NaN}", "1:19 VALUE"),
+    ("notify: {x: {on: [parked]}}", "1:10 CONFLICT"),
+    ("notify: {x: {on: [birthday], command: [a]}}", "1:19 VALUE"),
+    ("notify: {x: {command: [a], email: {to: a@b.c, from: a@b.c}}}", "1:10 CONFLICT"),
+    ("notify: {x: {command: []}}", "1:23 VALUE"),
+    ("notify: {x: {command: page}}", "1:23 VALUE"),
+    ("notify: {x: {webhook: {url: 'ftp://a/b'}}}", "1:29 VALUE"),
+    ("notify: {x: {webhook: {url: 'https://u:p@a/b'}}}", "1:29 VALUE"),
+    ("notify: {x: {email: {to: 'a b', from: a@b.c}}}", "1:26 VALUE"),
+])  # fmt: skip
+def test_each_fault_of_them_is_named_with_its_place(line: str, fault: str) -> None:
+    assert faults(f"{line}\nnodes: []\n") == [fault]
+
+
+def test_a_name_stands_once_in_all_three_places_that_work_comes_from() -> None:
+    text = ("schedules: {x: {cron: 0 9 * * *, task: {subject: s}}}\n"
+            "watch_files: {x: {path: p, task: {subject: s}}}\nnodes: []\n")
+    assert faults(text) == ["2:15 TWICE"]

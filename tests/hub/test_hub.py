@@ -18,12 +18,13 @@ from agent_node.strict import JsonObject
 from arc.config import read_fleet
 from arc.errors import OtherHub
 from arc.hub import INBOX, Hub, build_hub
+from arc.journal_work import CRON
 from arc.links import EventHeard, HelloWords, Link, Met, Told
 from arc.links.standing import Fenced
 from arc.listening import Listening
 from arc.running import Upkeep, run_hub
 from arc.schedule import Schedule
-from arc.settings import FleetSettings, NodeEntry
+from arc.settings import FleetSettings, NodeEntry, ScheduleEntry
 from tests.builders import FakeClock
 from tests.hub_builders import Counting, a_hub, scheduler_time
 from tests.virtual_time import LoopClock, VirtualLoop
@@ -262,7 +263,8 @@ def woken(place: Path, story: Story, **fields: Any) -> list[tuple[float, str, st
     told: list[tuple[float, str, str]] = []
 
     async def tell() -> None:
-        some = [Counting(name, 300.0) for name in ("fleet-router", "fleet-rebalance")]
+        names = ("fleet-router", "fleet-rebalance", "fleet-graphs")
+        some = [Counting(name, 300.0) for name in names]
         hub = a_hub(place, clock, sensors=some, **fields)
         schedule = Schedule(hub, lambda one: told.append(
             (loop.time(), one.report.sensor, one.because)))
@@ -283,6 +285,25 @@ def swift() -> dict[str, Any]:
     from arc.decisions.limits import StealLimits
 
     return {"policy": "swift", "steal": StealLimits(policy="swift")}
+
+
+@pytest.mark.parametrize("awaiting", [True, False])
+def test_a_task_that_finished_is_told_at_once_where_somebody_waits_for_one(
+    tmp_path: Path, awaiting: bool
+) -> None:
+    """Also under arc0. Seen to fail with the guard taken away: every task of a fleet without graphs
+    would start a run.
+    """
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        listening.hub.awaiting = awaiting
+        assert listening.wanted is awaiting
+        listening.heard("loom", "task_finished")
+        listening.heard("iris", "task_started")
+        await asyncio.sleep(1)
+
+    told = woken(tmp_path, story)
+    assert told == ([(0.0, "fleet-graphs", "news from loom")] if awaiting else [])
 
 
 def test_under_swift_a_free_slot_is_served_at_once(tmp_path: Path) -> None:
@@ -377,3 +398,43 @@ def test_a_disabled_sensor_is_not_woken(tmp_path: Path) -> None:
     off = {"fleet-rebalance": SensorEntry(300.0, enabled=False)}
     told = woken(tmp_path, story, entries=off, **swift())
     assert [sensor for _, sensor, _ in told] == ["fleet-router"]
+
+
+async def test_the_money_of_the_fleet_is_what_fleet_yaml_says_also_after_it_was_taken_out(
+    tmp_path: Path,
+) -> None:
+    """Run once with the limit only said when it changes: one that was taken out while no hub ran
+    held for ever.
+    """
+    async def limits(per_day: str | None) -> list[object]:
+        hub = a_hub(tmp_path, SystemClock(), sensors=[], nodes=(), budget_per_day=per_day)
+        await upkeep_of(hub, [])._set_budget()
+        scopes = (await hub.inbox.ask("budget"))["scopes"]
+        await hub.close()
+        assert isinstance(scopes, list)
+        return [one["limit_usd"] for one in scopes
+                if isinstance(one, dict) and one["scope"] == "fleet"]
+
+    assert await limits(None) == []
+    assert await limits("12.5") == ["12.5"]
+    assert await limits("12.5") == ["12.5"]
+    assert await limits(None) == []
+
+
+async def test_a_schedule_that_was_taken_out_and_comes_back_begins_anew(tmp_path: Path) -> None:
+    """Run once without: a month that it was not wanted was caught up with."""
+    night = ScheduleEntry("night", "0 2 * * *", task={"subject": "x"})
+
+    async def seen_to(*schedules: ScheduleEntry) -> object:
+        hub = a_hub(tmp_path, SystemClock(), sensors=[], nodes=(), schedules=schedules)
+        await upkeep_of(hub, []).look()
+        last = hub.journal.work.last(CRON, "night")
+        if schedules and last is None:
+            hub.journal.work.begin(CRON, "night", "0 2 * * * UTC", hub.clock.now())
+        await hub.close()
+        return last
+
+    assert await seen_to(night) is None
+    assert await seen_to(night) is not None
+    assert await seen_to() is None
+    assert await seen_to(night) is None

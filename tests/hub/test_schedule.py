@@ -12,7 +12,9 @@ import pytest
 
 from arc.errors import NodeUnreachable, NotFound
 from arc.hub import Hub
+from arc.operations.sensing import sensor_lines
 from arc.schedule import RUN_S, RunTold, Schedule
+from arc.sensor import SensorReport, skipped
 from arc.settings import SensorEntry
 from tests.hub_builders import Counting, a_hub, scheduler_time
 from tests.virtual_time import LoopClock, VirtualLoop
@@ -213,3 +215,63 @@ def test_an_unknown_sensor_is_named_with_those_there_are(tmp_path: Path) -> None
             await schedule.run_now("b")
 
     scheduled(tmp_path, story, Counting("a", 300))
+
+
+def test_a_run_that_is_wanted_soon_begins_when_the_present_one_is_over_and_once(
+    tmp_path: Path,
+) -> None:
+    """Seen to fail where it ran at once: that run is skipped, and nothing follows it."""
+    sensor = Counting("a", 1000, lambda: asyncio.sleep(50))
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(10)
+        for _ in range(3):
+            schedule.soon("a", "a graph went on", woken=frozenset({"inbox"}))
+        await asyncio.sleep(200)
+
+    told = scheduled(tmp_path, story, sensor)
+    assert [one.because for one in told] == ["interval", "a graph went on"]
+    assert [round(at) for at in sensor.began] == [0, 50]
+
+
+def test_a_disabled_sensor_is_not_run_soon(tmp_path: Path) -> None:
+    sensor = Counting("a", 1000)
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        schedule.soon("a", "a graph went on", woken=frozenset({"inbox"}))
+        await asyncio.sleep(20)
+
+    entries = {"a": SensorEntry(1000, enabled=False)}
+    assert scheduled(tmp_path, story, sensor, entries=entries) == []
+
+
+class Quiet(Counting):
+    """A sensor that looks every half minute and seldom finds anything."""
+
+    quiet = True
+
+    async def run(self, hub: Hub, now: Any) -> SensorReport:
+        await super().run(hub, now)
+        return skipped(self.name, "nothing is due")
+
+
+def test_a_quiet_sensor_that_finds_nothing_is_written_down_every_five_minutes(
+    tmp_path: Path,
+) -> None:
+    """Run once without: two days of nothing pushed everything else out of the journal."""
+    sensor = Quiet("a", 30)
+    told = scheduled(tmp_path, waits(1215), sensor)
+    assert len(sensor.began) == 41
+    assert [round(one.began.timestamp() - told[0].began.timestamp()) for one in told] == [
+        0, 300, 600, 900, 1200]
+
+
+def test_a_quiet_sensor_is_not_late_between_two_lines(tmp_path: Path) -> None:
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        hub.schedule = schedule
+        await asyncio.sleep(290)
+        (line,) = sensor_lines(hub)
+        assert isinstance(line, dict)
+        assert line["state"] == "on time"
+
+    scheduled(tmp_path, story, Quiet("a", 30))

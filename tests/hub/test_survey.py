@@ -22,7 +22,8 @@ from arc.errors import (
     OtherHub,
 )
 from arc.links import Link, Told
-from arc.survey import look_into, survey
+from arc.queues import look_into
+from arc.survey import survey
 from tests.builders import FakeClock, uid
 from tests.hub_nodes import ALink, SomeNodes, some_nodes, twisted
 from tests.virtual_time import LoopClock, VirtualLoop, in_virtual_time

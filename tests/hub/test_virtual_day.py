@@ -131,6 +131,7 @@ VERBS: dict[str, dict[str, tuple[str, JsonObject]]] = {
     "fleet-router": {"status": ("skills.status", {}), "dry-run": ("plan", {"routes": True}),
                      "route": ("sensors.run", {})},
     "fleet-health": {"status": ("skills.status", {}), "check": ("sensors.run", {})},
+    "fleet-graphs": {"status": ("skills.status", {}), "tell": ("sensors.run", {})},
 }  # fmt: skip
 ANOTHER_TEST = {"why"}  # its answers have tests of their own
 
@@ -149,7 +150,7 @@ def reports(told: Told, sensor: str) -> list[SensorReport]:
 def test_a_day_has_48_router_and_288_rebalance_and_health_runs(the_day: Lived) -> None:
     told, _ = the_day
     assert Counter(run.report.sensor for _, run in told) == {
-        "fleet-router": 48, "fleet-rebalance": 288, "fleet-health": 288,
+        "fleet-router": 48, "fleet-rebalance": 288, "fleet-health": 288, "fleet-graphs": 1440,
     }  # fmt: skip
 
 

@@ -11,11 +11,12 @@ import pytest
 from agent_node.config import (
     AgentSettings,
     NodeSettings,
+    ValidatorSettings,
     parse_settings,
     read_settings,
-    render_new_toml,
 )
 from agent_node.errors import BadSettings
+from agent_node.new_toml import render_new_toml
 from agent_node.toml_lines import lines_of
 
 FULL = """\
@@ -41,11 +42,17 @@ skills = ["python", "ops"]
 models = ["opus"]
 prefix = ["sudo", "-n", "-u", "arc-run", "--"]
 max_s = 600
+on_stall = "fail"
 
 [[agent]]
 name = "small"
 run = ["sh"]
 stdin = "body"
+
+[validators.tests]
+run = ["pytest", "-q"]
+stdin = "json"
+max_s = 60
 """
 
 
@@ -69,7 +76,9 @@ def test_everything_that_can_be_said_is_read() -> None:
         models=("opus",),
         prefix=("sudo", "-n", "-u", "arc-run", "--"),
         max_s=600,
+        on_stall="fail",
     )
+    tests = ValidatorSettings(name="tests", run=("pytest", "-q"), stdin="json", max_s=60)
     assert settings == NodeSettings(
         name="iris",
         queue_max=50,
@@ -82,6 +91,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         journal="truncate",
         extras_path="/opt/extras",
         agents=(big, AgentSettings(name="small", run=("sh",), stdin="body")),
+        validators=(tests,),
     )
 
 
@@ -121,6 +131,22 @@ def test_a_name_is_enough() -> None:
             'name = "iris"\nrun_as = "r"\n[[agent]]\nname="a"\nrun=["x"]\nprefix=["nice"]',
             "node.toml:6: agent[1].prefix: and run_as both change the user",
         ),
+        ('name = "iris"\n[[validators]]\nrun = ["x"]', "node.toml: validators: should be written"),
+        ('name = "iris"\n[validators.A]\nrun = ["x"]', "node.toml:2: validators.A: is no name"),
+        ('name = "iris"\n[validators.a]\nrun = []', "node.toml:3: validators.a.run: needs at"),
+        ('name = "iris"\n[validators.a]', "node.toml:2: validators.a.run: should be a list"),
+        (
+            'name = "iris"\n[validators.a]\nrun = ["x"]\nshell = 1',
+            "node.toml:4: validators.a.shell: is no key here",
+        ),
+        (
+            'name = "iris"\n[validators.a]\nrun = ["x"]\nmax_s = 3601',
+            "node.toml:4: validators.a.max_s: should lie between 1 and 3600",
+        ),
+        (
+            'name = "iris"\n[[agent]]\nname="a"\nrun=["x"]\non_stall="kill"',
+            'node.toml:5: agent[1].on_stall: should be "show" or "fail"',
+        ),
         ('name = "iris"\nqueue_max = "many"', "node.toml:2: queue_max: should be a whole number"),
         ('name = "iris"\nqueue_max = true', "node.toml:2: queue_max: should be a whole number"),
         ('name = "iris"\nqueue_max = 0', "node.toml:2: queue_max: should lie between 1 and"),
@@ -129,6 +155,10 @@ def test_a_name_is_enough() -> None:
         ('name = "iris"\ndisk_floor = 1.5', "node.toml:2: disk_floor: should be bytes"),
         ('name = "iris"\noutput_cap = 10', "node.toml:2: output_cap: should be at least 1024"),
         ('name = "iris"\njournal = "off"', 'node.toml:2: journal: should be "wal" or "truncate"'),
+        ('name = "iris"\nbudget_usd = 25.5', "node.toml:2: budget_usd: should be an amount"),
+        ('name = "iris"\nbudget_usd = "-1"', "node.toml:2: budget_usd: should be an amount"),
+        ('name = "iris"\nassume_usd = "NaN"', "node.toml:2: assume_usd: should be an amount"),
+        ('name = "iris"\nurgent_overdraft = "yes"', "node.toml:2: urgent_overdraft: should be t"),
         ('name = "iris"\nextras_path = "x"', "node.toml:2: extras_path: should be an absolute"),
         ('name = "iris"\nlease_min_s = 300\nlease_max_s = 200',
          "node.toml:2: lease_min_s: is above lease_max_s"),
@@ -178,7 +208,7 @@ def test_two_agents_of_one_name_are_refused_at_the_second() -> None:
 
 def test_the_fault_of_the_second_agent_is_not_told_of_the_first() -> None:
     text = FULL.replace('stdin = "body"', "slots = 0")
-    assert complaint(text).startswith("node.toml:27: agent[2].slots")
+    assert complaint(text).startswith("node.toml:28: agent[2].slots")
 
 
 def test_a_long_value_is_not_printed_whole() -> None:
@@ -245,7 +275,7 @@ def uncommented(text: str) -> str:
 
 def test_each_key_stands_in_the_new_file_with_its_default() -> None:
     text = uncommented(render_new_toml("iris"))
-    for name in ("extras_path", "cwd", "max_s", "run_as"):
+    for name in ("extras_path", "cwd", "max_s", "run_as", "budget_usd"):
         text = re.sub(rf"(?m)^{name} = .*$", "", text)
     agent = AgentSettings(name="iris", run=("my-agent", "--print"))
     assert parse_settings(text) == NodeSettings(name="iris", agents=(agent,))
@@ -254,7 +284,7 @@ def test_each_key_stands_in_the_new_file_with_its_default() -> None:
 def test_no_key_is_missing_in_the_new_file() -> None:
     text = render_new_toml("iris", run=("sh",))
     for setting in (*fields(NodeSettings), *fields(AgentSettings)):
-        if setting.name not in {"agents", "template"}:
+        if setting.name not in {"agents", "template", "validators"}:
             assert re.search(rf"(?m)^(# )?{setting.name} = ", text), setting.name
 
 

@@ -467,7 +467,7 @@ def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_find
     sys.modules.setdefault(__name__, here)
     found = find_sensors(settings_for(tmp_path), offered=offered)
     assert [one.name for one in found.sensors] == [
-        "fleet-health", "fleet-router", "fleet-rebalance", "good"]
+        "fleet-health", "fleet-graphs", "fleet-router", "fleet-rebalance", "good"]
     said = sorted(str(error) for error in found.broken)
     assert len(said) == 3
     assert any("the name 'fleet-health' is taken" in one for one in said)

@@ -22,6 +22,20 @@ def main(mode: str, node: str) -> None:
     while mode == "loris":  # a byte now and then, never an answer
         time.sleep(0.5)
         os.write(1, b" ")
+    while mode == "mute":  # all is well, but how it is nobody hears
+        asked = json.loads(sys.stdin.readline() or "{}")
+        if not asked:
+            return
+        if asked["do"] != "status":
+            answer = {"id": asked["id"], "ok": True, "result": hello(node)}
+            os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+def hello(node: str) -> dict[str, object]:
+    """What a node that obeys everybody says; other requests may have it, too."""
+    return {"wire": 1, "node": node, "incarnation": LIFE, "generation": 1, "term": 1,
+            "state": "active", "waits_for_hub": False, "version": "0.1.0",
+            "at": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()), "events": []}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
+from statistics import median
+
+import pytest
 
 from tests.chaos.checker import read_ledger
-from tests.ssh.fleet import SshFleet
+from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.lab import Lab
 from tests.ssh.lab_node import LabNode
 from tools.sources import ROOT
@@ -212,6 +217,49 @@ def arc_pid(fleet: SshFleet) -> int:
     return fleet.hub.pid
 
 
+def turn_hostile(fleet: SshFleet, name: str, mode: str) -> None:
+    """From now on something else answers there in the name of the node."""
+    node = fleet.homes[name].node
+    node.write("/opt/arc/hostile.py", HOSTILE.read_bytes())
+    command = f"{node.python} -I -S /opt/arc/hostile.py {mode} {name}"
+    line = f'restrict,command="{command}" {fleet.public}\n'
+    node.write(KEYS, line.encode(), mode=0o600, user="agent")
+    begin_anew(node)
+
+
+def cycles(fleet: SshFleet) -> list[float]:
+    """How long each rebalance took, by the hub's own journal."""
+    with closing(sqlite3.connect(f"file:{fleet.state / 'journal.db'}?mode=ro", uri=True)) as db:
+        found = db.execute("SELECT took_s FROM run WHERE sensor = 'fleet-rebalance' ORDER BY id")
+        return [float(row[0]) for row in found]
+
+
+def next_cycles(fleet: SshFleet, count: int) -> list[float]:
+    """So many more."""
+    marks = len(cycles(fleet))
+    fleet.until(lambda: len(cycles(fleet)) >= marks + count, f"{count} cycles more")
+    return cycles(fleet)[marks:]
+
+
+@pytest.mark.parametrize("mode", ["mute", "endless", "loris", "stderr"])
+def test_a_hostile_node_costs_the_cycle_of_the_others_a_tenth_at_most(
+    lab: Lab, tmp_path: Path, mode: str
+) -> None:
+    """By the same cycle with and without it: a tenth of the two seconds that a cycle has."""
+    fleet = SshFleet(lab, tmp_path, NAMES[:4], every="2s")
+    fleet.up()
+    fleet.until(lambda: all(fleet.shown(name)["seen"] for name in fleet.homes), "all are met")
+    next_cycles(fleet, 2)
+    without = median(next_cycles(fleet, 4))
+    turn_hostile(fleet, "loom", mode)
+    noticed(fleet, "loom")
+    beside = next_cycles(fleet, 8)
+    print(f"{mode}: {1000 * without:.0f} ms; beside it {[round(1000 * one) for one in beside]}")
+    assert median(beside) - without <= 0.1 * 2
+    assert sum(beside) / len(beside) - without <= 0.1 * 2
+    assert fleet.shown("iris")["seen"]
+
+
 def test_hostile_nodes_hold_nobody_up_and_fill_no_memory(lab: Lab, tmp_path: Path) -> None:
     """Endless output, endless complaints, and a byte now and then; two nodes are well."""
     fleet = SshFleet(lab, tmp_path, every="2s")
@@ -220,12 +268,7 @@ def test_hostile_nodes_hold_nobody_up_and_fill_no_memory(lab: Lab, tmp_path: Pat
     fleet.until(lambda: len(looks(fleet)) >= 3, "it has looked a few times")
     before = memory_of(arc_pid(fleet))
     for name, mode in (("loom", "stderr"), ("spark", "endless"), ("forge", "loris")):
-        node = fleet.homes[name].node
-        node.write("/opt/arc/hostile.py", HOSTILE.read_bytes())
-        command = f"{node.python} -I -S /opt/arc/hostile.py {mode} {name}"
-        line = f'restrict,command="{command}" {fleet.public}\n'
-        node.write(KEYS, line.encode(), mode=0o600, user="agent")
-        begin_anew(node)
+        turn_hostile(fleet, name, mode)
     for name in ("loom", "spark", "forge"):
         noticed(fleet, name)
     marks, began = len(looks(fleet)), time.monotonic()

@@ -440,6 +440,24 @@ def test_a_node_leaves_and_works_on(pair: Pair) -> None:
     assert node.exec(["kill", "-0", pid]).returncode == 0, "its daemon runs on"
 
 
+def test_a_removal_that_fails_half_way_says_what_is_changed_and_goes_on(pair: Pair) -> None:
+    ada, node = pair
+    ada.joined(node, "--run", "cat")
+    (ada.home / "other").write_bytes((ada.state / "keys" / "hub_ed25519").read_bytes())
+    (ada.home / "other").chmod(0o600)
+    ran = ada.arc("nodes", "remove", "iris", "--identity", str(ada.home / "other"))
+    assert ran.code != 0
+    assert "changed so far: iris is suspended until " in ran.err
+    assert "run the same command again" in ran.err
+    assert "suspended" in ada.arc("nodes", "show", "iris").out
+    assert "name: iris" in ada.fleet.read_text()
+    again = ada.arc("nodes", "remove", "iris")
+    assert again.code == 0, again.err
+    assert "name: iris" not in ada.fleet.read_text()
+    ada.joined(node, "--run", "cat")
+    assert answers(ada, node), "no word about it has outlived its leaving"
+
+
 def test_a_node_with_work_leaves_only_with_a_reason(pair: Pair) -> None:
     ada, node = pair
     ada.joined(node, "--run", "cat")

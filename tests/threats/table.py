@@ -59,6 +59,10 @@ THREATS = (
           test_a_lying_node_ruins_no_work_but_its_own_and_what_it_was_given
           test_a_report_that_cannot_be_true_is_named_with_its_node
           test_an_answer_that_cannot_be_true_is_named_with_its_move
+        threats/test_lying_graphs.py
+          test_nobody_ends_a_task_that_another_node_has
+          test_no_child_is_born_into_a_graph_by_a_node_that_never_ran_its_parent
+          test_a_cancelled_graph_takes_no_task_of_another_node_with_it
         hub/test_survey.py
           test_a_lying_report_is_unreadable_and_stops_no_other_node
         hub/test_transfer.py

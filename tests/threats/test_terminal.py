@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_node import commands as c
 from agent_node.cli.catalogue import COMMANDS
 from agent_node.text import safe_text
 from tests.builders import uid
@@ -29,6 +31,7 @@ QUIET = ("\x00", "\x0e", "\x7f")  # this emulator passes them over; others do no
 ALL = "".join(one for one in CORPUS if one != "\x00") + "gone"
 EVIL = "".join(part for part in ALL.splitlines())  # what a subject may hold
 UID = node_desk.UID
+GRAPH = uid(60)
 
 # Every command of `arc` as it prints something that others said. {} stands for what they said.
 SHOWN: dict[str, tuple[str, ...]] = {
@@ -58,6 +61,18 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "skills show": ("skills", "show", "{}"),
     "skills run": ("skills", "run", "--name", "fleet-rebalance", "--", "status"),
     "pause": ("pause", "--reason={}", "--dry-run"), "resume": ("resume", "--reason={}"),
+    "dag list": ("dag", "list"), "dag show": ("dag", "show", GRAPH),
+    "dag submit": ("dag", "submit", "-"),
+    "dag cancel": ("dag", "cancel", GRAPH, "--reason={}", "--dry-run"),
+    "dead list": ("dead", "list"), "dead show": ("dead", "show", uid(3)),
+    "dead retry": ("dead", "retry", uid(3), "--reason={}", "--dry-run"),
+    "dead cancel": ("dead", "cancel", uid(3), "--reason={}", "--dry-run"),
+    "dead review": ("dead", "review", uid(3), "--note={}", "--dry-run"),
+    "dead edit": ("dead", "edit", uid(3), "tags={}", "--reason={}", "--dry-run"),
+    "schedules list": ("schedules", "list"), "schedules show": ("schedules", "show", "--", "{}"),
+    "schedules run": ("schedules", "run", "--dry-run", "--", "{}"),
+    "notify list": ("notify", "list"), "notify test": ("notify", "test", "--dry-run", "--", "{}"),
+    "budget": ("budget",), "metrics": ("metrics",),
 }
 SILENT = {
     "init": "makes a folder; only the folder's own name is printed",
@@ -78,6 +93,12 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
                    source=f"human:{EVIL[:40]}", ref=EVIL[-60:])  # fmt: skip
     made.arc("nodes", "pause", "spark", "--reason", EVIL)
     made.arc("tasks", "cancel", uid(2), "--reason", EVIL)
+    task = {"uid": uid(61), "subject": EVIL}
+    graph = {"id": GRAPH, "title": EVIL[:100], "tasks": {"a": task}}
+    assert made.arc("dag", "submit", "-", stdin=json.dumps(graph).encode()).code == 0
+    failed = c.Result("failed", error_kind="auth_failure", message=ALL)
+    dead = made.runs("loom", 3, subject=EVIL)
+    made.nodes.machines["loom"].store.apply(c.Finish(dead, 1, failed))
     yield made
     made.close()
 
@@ -111,11 +132,16 @@ NODE_REPLIES: dict[str, Any] = {
                "agents": [{"name": EVIL, "state": EVIL, "slots": 1, "running": 0}], "version": EVIL,
                "counts": {EVIL: 1}},
     "log": {"text": f"{ALL}\n", "next": None, "size": 9},
+    "budget": {"scopes": [{"scope": EVIL, "limit_usd": EVIL, "spent_usd": EVIL, "waiting": 1,
+                           "reserved_usd": EVIL, "remaining_usd": EVIL}]},
+    "graphs": {"dags": [{"id": UID, "title": EVIL, "state": EVIL, "reason": EVIL, "by": EVIL,
+                         "total": 1, "open": 1, "bad": 0, "counts": {EVIL: 1}}], "next": None},
     **{do: {"state": EVIL, "reason": EVIL} for do in ("pause", "resume", "drain")},
     **{do: {"results": [node_desk.refused(EVIL, EVIL)]}
        for do in ("set", "cancel", "retry", "resolve", "release", "add")},
 }  # fmt: skip
 NODE_SHOWN: dict[str, tuple[str, ...]] = {
+    "budget": ("budget",), "dag": ("dag", "list"),
     "status": ("status",), "list": ("list",), "show": ("show", UID), "log": ("log", UID),
     "add": ("add", "--", EVIL), "set": ("set", UID, f"tags={EVIL}"), "cancel": ("cancel", UID),
     "retry": ("retry", UID), "resolve": ("resolve", UID, "--as", "READY", "--alone"),

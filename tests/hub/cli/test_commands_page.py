@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -15,6 +16,7 @@ PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 EVERYWHERE = {"--json", "--fleet"}
 
 
+@functools.cache
 def there() -> dict[str, set[str]]:
     """Every command by its whole name, with the names of its options."""
     found: dict[str, set[str]] = {}
@@ -31,6 +33,7 @@ def there() -> dict[str, set[str]]:
     return found
 
 
+@functools.cache
 def told() -> dict[str, str]:
     """Every command's section of the page."""
     parts = re.split(r"^### `(arc [^`]+)`$", PAGE, flags=re.MULTILINE)

@@ -10,7 +10,8 @@ from arc.errors import SensorBroken
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
 
-VERBS = [("fleet-rebalance", "status"), ("fleet-rebalance", "plan"), ("fleet-rebalance", "steal"),
+VERBS = [("fleet-graphs", "status"), ("fleet-graphs", "tell"),
+         ("fleet-rebalance", "status"), ("fleet-rebalance", "plan"), ("fleet-rebalance", "steal"),
          ("fleet-router", "status"), ("fleet-router", "dry-run"), ("fleet-router", "route"),
          ("fleet-health", "status"), ("fleet-health", "check")]  # fmt: skip
 
@@ -23,8 +24,8 @@ def test_every_sensor_has_a_line_also_before_it_ran(desk: Desk) -> None:
     text, data = desk.both("sensors", "list")
     assert text.code == 0
     assert [one["sensor"] for one in data["sensors"]] == [
-        "fleet-health", "fleet-router", "fleet-rebalance"]
-    assert text.out.count("has not run yet") == 3
+        "fleet-health", "fleet-graphs", "fleet-router", "fleet-rebalance"]
+    assert text.out.count("has not run yet") == 4
     assert desk.arc("sensors").out == text.out
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from typer._click import Command
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
@@ -74,6 +75,17 @@ def test_every_option_is_of_a_type_that_is_read_without_pydantic() -> None:
 def test_every_command_stands_in_the_group_that_is_loaded_for_it() -> None:
     tops = {name.split()[1] for name, _ in commands()}
     assert tops == {word for words in GROUPS.values() for word in words}
+
+
+def test_a_command_line_that_is_made_again_registers_nothing_again() -> None:
+    """Run once with `arc nodes add` registered in `register`: each was slower than the last."""
+    command()
+    groups = [one for module in GROUPS for one in vars(sys.modules[f"arc.cli.{module}"]).values()
+              if isinstance(one, typer.Typer)]  # fmt: skip
+    before = [len(group.registered_commands) for group in groups]
+    command()
+    assert len(groups) > 3
+    assert [len(group.registered_commands) for group in groups] == before
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])

@@ -89,10 +89,11 @@ def test_what_makes_no_task_is_wrong_use_and_adds_nothing(
     assert desk.arc("tasks", "count").out == "0\n"
 
 
-def test_what_waits_for_other_tasks_is_refused_by_the_node_in_its_own_words(desk: Desk) -> None:
+def test_a_task_that_would_wait_for_one_that_nobody_has_is_not_added(desk: Desk) -> None:
     text = desk.arc("tasks", "add", "S", "--after", uid(1))
-    assert text.code == 1
-    assert "not_supported" in text.out + text.err
+    assert text.code == 5
+    assert "it would wait for ever" in text.err
+    assert desk.arc("tasks", "count").out == "0\n"
 
 
 def test_a_file_of_tasks_is_taken_whole(desk: Desk) -> None:
@@ -201,6 +202,29 @@ def test_fields_of_a_waiting_task_are_set(desk: Desk) -> None:
     assert (task["priority"], task["skills"], task["domain"]) == (2, ["a", "b"], "research")
     for bad in ("priority=99", "priority=x", "pinned=maybe", "state=READY", "priority"):
         assert desk.both("tasks", "set", uid(1), bad)[0].code == 2
+
+
+def test_a_task_that_waits_says_for_what_and_how_urgent_it_is(desk: Desk) -> None:
+    desk.waits("iris", 1, priority=5)
+    desk.waits("iris", 2, priority=5, depends_on=[uid(1)], max_cost_usd="0.5")
+    text, data = desk.both("tasks", "show", uid(2))
+    assert data["order"] == {"effective": 45, "tier": "Normal"}
+    assert text.lines[0].endswith("PENDING on iris, Normal 45.0")
+    assert any(line.startswith("  held by        waits_for: ") for line in text.lines), text.out
+    assert "  max_cost_usd   0.5" in text.lines
+
+
+def test_a_person_says_how_urgent_a_task_is_and_why(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    dry = desk.arc("tasks", "set", uid(1), "-p", "1", "--reason", "the client waits", "--dry-run")
+    assert dry.code == 0
+    assert desk.arc("tasks", "show", uid(1), "--json").data["task"]["priority"] != 1
+    assert desk.arc("tasks", "set", uid(1), "-p", "1", "--reason", "the client waits").code == 0
+    shown = desk.arc("tasks", "show", uid(1))
+    assert desk.arc("tasks", "show", uid(1), "--json").data["task"]["priority"] == 1
+    assert "the client waits" in shown.out
+    for bad in (("-p", "11"), ("-p", "0"), ("-p", "x"), ()):
+        assert desk.both("tasks", "set", uid(1), *bad)[0].code == 2
 
 
 def test_a_waiting_task_is_cancelled_and_may_be_retried(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from arc.cli.joining_words import step_line
 from arc.errors import NotFound
 from arc.joining.errors import LeftUndone
 from arc.joining.left_behind import what_stays
-from arc.joining.removing import Leaving, Ways, check_work
+from arc.joining.removing import Leaving, Ways, check_work, hold
 from arc.joining.steps import Step, Steps
 from arc.operations import Told
 
@@ -25,7 +25,8 @@ def ways(told: JsonObject, fence: JsonObject | None = None) -> Ways:
             raise NotFound("iris was never met")
         return Told(fence)
 
-    return Ways(shown=lambda: Told(told), would_fence=would_fence)
+    return Ways(shown=lambda: Told(told), would_fence=would_fence, held=lambda: Told(told),
+                given_again=lambda: Told({}))  # fmt: skip
 
 
 def here(state: str = "working", **counts: int) -> JsonObject:
@@ -64,8 +65,60 @@ def test_without_forget_it_stays() -> None:
     error = refused(Leaving("iris", yes=True, reason="sold"), ways(SILENT, FENCE))
     assert error.exit_code == 3
     assert "--forget" in error.hint
-    suspended = refused(Leaving("iris"), ways({**SILENT, "state": "suspended"}))
-    assert "arc nodes resume iris" in suspended.hint
+
+
+def test_a_node_that_is_suspended_is_judged_by_how_it_is_once_it_was_asked() -> None:
+    """It may be suspended by a removal that failed half-way, or by a person; either asks again."""
+    steps = Steps(lambda step: None)
+    check_work(Leaving("iris"), steps, ways({**SILENT, "state": "suspended"}))
+    assert "asked all the same" in steps.done[0].text
+    held = Holding({**here(READY=1), "was_suspended": True})
+    with pytest.raises(LeftUndone, match="has 1 open task"):
+        hold(Leaving("iris"), steps, held.ways)
+    assert held.given_again == 0, "it stays suspended, as a person had said"
+
+
+class Holding:
+    """A hub that is told to give a node nothing, and counts how often that was taken back."""
+
+    def __init__(self, told: JsonObject, *, deaf: bool = False) -> None:
+        self.given_again, self.deaf = 0, deaf
+        self.ways = Ways(shown=lambda: Told(here()), would_fence=lambda: Told(FENCE),
+                         held=lambda: Told({"until": "2026-03-10T03:10:00Z", **told}),
+                         given_again=self._again)  # fmt: skip
+
+    def _again(self) -> Told:
+        if self.deaf:
+            raise NotFound("the hub is gone")
+        self.given_again += 1
+        return Told({})
+
+
+def test_work_that_came_after_the_first_look_keeps_the_node_and_nothing_stays_changed() -> None:
+    """Seen to fail without the second look: what a cycle under way gave is lost from sight."""
+    steps, held = Steps(lambda step: None), Holding(here(READY=1))
+    check_work(Leaving("iris"), steps, held.ways)
+    with pytest.raises(LeftUndone) as left:
+        hold(Leaving("iris"), steps, held.ways)
+    assert left.value.exit_code == 7
+    assert "has 1 open task" in str(left.value)
+    assert "nothing was changed" in str(left.value)
+    assert held.given_again == 1
+
+
+def test_a_hub_that_cannot_take_it_back_leaves_the_node_suspended_and_that_is_said() -> None:
+    with pytest.raises(LeftUndone, match="iris is suspended until 2026-03-10T03:10:00Z"):
+        hold(Leaving("iris"), Steps(lambda step: None), Holding(here(READY=1), deaf=True).ways)
+
+
+def test_what_is_changed_by_holding_is_told_when_a_later_step_fails() -> None:
+    steps = Steps(lambda step: None)
+    told = hold(Leaving("iris"), steps, Holding(here(COMPLETED=3)).ways)
+    assert told["seen"] is True
+    with pytest.raises(LeftUndone) as left, steps.step("hub key"):
+        raise NotFound("no such key")
+    assert "changed so far: iris is suspended until 2026" in str(left.value)
+    assert "run the same command again" in str(left.value)
 
 
 @pytest.mark.parametrize("state", ["PENDING", "RETRYING", "PARKED", "READY", "RUNNING", "HELD"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_node.reports import parse_report
 from agent_node.strict import LINE_MAX
 from arc.errors import (
     AnswerUnreadable,
@@ -22,6 +23,7 @@ from arc.errors import (
 )
 from arc.links import talk as talks
 from arc.links.talk import Talk
+from tests.hub.links.test_familiar import a_status, an_answer
 
 GREETING = (
     b'{"agent-node":"0.1.0","wire":1,"node":"iris","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV",'
@@ -302,6 +304,24 @@ async def test_what_is_put_is_told_once_whatever_becomes_of_it() -> None:
     peer.talk.ended("the line broke")
     assert [type(one) for one in (*silent, *cut)] == [OutcomeUnknown, NodeUnreachable]
     assert len(answered) == 1
+
+
+async def test_who_takes_reports_is_told_one_and_who_asks_beside_it_the_result() -> None:
+    """Whatever the talk knows again, `ask` gives what the node wrote."""
+    peer, status = Peer(), {**a_status(), "node": "iris"}
+    told: list[Any] = []
+    for _ in range(2):
+        peer.talk.put("status", {}, 30, told.append, reports=True)
+        peer.says(an_answer(status, len(peer.sent)) + b"\n")
+    asked = await peer.asked("status")
+    peer.says(an_answer(status, len(peer.sent)) + b"\n")
+    assert told == [parse_report(status)] * 2
+    assert await asked == status
+    peer.talk.put("status", {}, 30, told.append, reports=True)
+    peer.says(an_answer(status, 4), an_answer(status, 4))
+    assert peer.talk.over is None  # a line without an end is none yet
+    peer.says(b"\n")
+    assert isinstance(told[-1], AnswerUnreadable)
 
 
 async def test_a_later_question_with_less_time_has_its_own_limit() -> None:

@@ -23,7 +23,7 @@ def test_no_program_starts_while_the_report_still_says_idle(node: Node, bell: Be
     daemon.signal(signal.SIGCONT)
     node.until(uid, "COMPLETED")
     seen = json.loads((node.folder(uid) / "stdout.log").read_text())
-    assert (seen["idle"], seen["running_count"]) == (False, 1)
+    assert (seen["idle"], seen["idle_since"]) == (False, None)
 
 
 def test_a_cancel_that_comes_right_behind_its_task_stops_it(node: Node) -> None:

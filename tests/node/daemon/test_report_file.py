@@ -11,14 +11,50 @@ from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import Bell, Node, until
 
 
-def test_idle_is_taken_back_before_the_program_starts(node: Node) -> None:
-    """The program itself reads the file, as its first act, and prints what it says."""
+def test_idle_is_taken_back_before_the_program_starts(node: Node, gate: Bell) -> None:
+    """The program itself reads the file, as its first act, and prints what it says.
+
+    What is counted in it may be from before; within a second the whole truth follows.
+    """
     node.start()
-    until(lambda: node.status_file()["idle"], "an idle report")
+    until(lambda: node.status_file()["idle"] and denials(node), "an idle report and its denial")
+    uid = node.add(f'cat "$AGENT_NODE_HOME/fleet-status.json"; read x < {gate.path}')
+    true = until(
+        lambda: node.status_file()["running_count"] == 1 and node.status_file(), "a full report"
+    )
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    seen = json.loads((node.folder(uid) / "stdout.log").read_text())
+    assert (seen["idle"], seen["idle_since"]) == (False, None)
+    assert (true["idle"], true["idle_since"]) == (False, None)
+    assert true["written_at"] >= seen["written_at"]
+
+
+def denials(node: Node) -> list[Path]:
+    """The file that lies ready to take `idle` back, if there is one."""
+    return [*node.home.glob(".fleet-status.json.*")]
+
+
+def test_a_denial_that_somebody_took_away_is_written_anew(node: Node) -> None:
+    node.start()
+    until(lambda: node.status_file()["idle"] and denials(node), "an idle report and its denial")
+    for path in denials(node):
+        path.unlink()
     uid = node.add('cat "$AGENT_NODE_HOME/fleet-status.json"')
     node.until(uid, "COMPLETED")
     seen = json.loads((node.folder(uid) / "stdout.log").read_text())
-    assert (seen["idle"], seen["idle_since"], seen["running_count"]) == (False, None, 1)
+    assert (seen["idle"], seen["idle_since"]) == (False, None)
+
+
+def test_a_denial_of_a_daemon_that_was_killed_is_never_used(node: Node) -> None:
+    daemon = node.start()
+    until(lambda: node.status_file()["idle"] and denials(node), "an idle report and its denial")
+    (old,) = denials(node)
+    daemon.kill()
+    assert old.exists()
+    node.start()
+    until(lambda: node.status_file()["idle"] and denials(node), "an idle report and its denial")
+    assert not old.exists()
 
 
 def test_an_idle_node_says_since_when(node: Node) -> None:
@@ -85,13 +121,17 @@ def test_the_file_is_never_ahead_of_the_database(node: Node, bell: Bell) -> None
         assert report["generation"] <= facts["generation"]
 
 
-def test_nothing_but_the_report_itself_is_left_beside_it(make_node: MakeNode) -> None:
+def test_nothing_but_the_report_and_its_denial_is_left_beside_it(make_node: MakeNode) -> None:
     """A daemon killed in the middle of a write leaves a file that the next one takes away."""
     node = make_node()
     node.start(failpoint="report.before_rename:kill", ready=False).ended()
-    assert [*node.home.glob(".fleet-status.json.*")] != []
-    node.start()
-    assert [*node.home.glob(".fleet-status.json.*")] == []
+    (left,) = denials(node)
+    daemon = node.start()
+    until(lambda: denials(node), "a denial")
+    assert left not in denials(node)
+    assert len(denials(node)) == 1
+    daemon.stop()
+    assert denials(node) == []
 
 
 def test_all_that_a_daemon_makes_is_for_its_owner_alone(node: Node) -> None:

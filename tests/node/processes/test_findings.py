@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -96,6 +96,9 @@ class Stubborn:
             raise DiskTrouble("no space left")
         return self._store.apply(command)
 
+    def together(self, commands: Sequence[Command[object]]) -> list[object]:
+        return [self.apply(command) for command in commands]
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
@@ -160,6 +163,11 @@ def test_a_claim_given_up_on_a_full_disk_is_given_back_once_that_can_be_written(
     desk.pass_time()
     assert desk.state == "READY"
     assert desk.due == []
+    shown = desk.real.read(ShowTask(uid()))
+    assert shown is not None
+    told = shown.task.attempts[-1]
+    assert isinstance(told, dict)
+    assert os.strerror(errno.ENOSPC) in str(told["message"])
 
 
 # Small parts.

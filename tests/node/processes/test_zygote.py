@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_node.evidence import Alive, Dead
+from agent_node.job import ASK_MAX, RUN_ATTEMPT, encode_job
 from agent_node.killing import kill_strays
 from agent_node.processes import holders_of, look_at, process_table
 from agent_node.zygote_link import Zygote, ZygoteGone
@@ -145,6 +146,23 @@ def test_many_attempts_at_once_each_get_their_own_shim(daemon: FakeDaemon) -> No
         Path(attempt.folder.file("go")).touch()
     assert all(daemon.end(attempt) for attempt in attempts)
     assert kill_strays(keep=[daemon.zygote.pid]) == frozenset()
+
+
+@pytest.mark.parametrize("room", [-1, 0, 1, 200_000])
+def test_a_job_of_any_length_arrives_whole(daemon: FakeDaemon, room: int) -> None:
+    """Around the length that a message takes, and far beyond: Linux takes 128 KiB a variable.
+
+    Guard: a longer job goes into a file. Without it the message is cut; seen.
+    """
+    job, _ = daemon.lay_out(["/bin/sh", "-c", COUNT], env={"ONE": "", "TWO": ""})
+    left = max(ASK_MAX - len(RUN_ATTEMPT) - len(encode_job(job)) + room, room)
+    env = {"ONE": "x" * (left // 2), "TWO": "y" * (left - left // 2)}
+    attempt = daemon.begin(["/bin/sh", "-c", COUNT], env=env)
+    daemon.end(attempt)
+    assert attempt.printed() == f"{left}\n"
+
+
+COUNT = "echo $((${#ONE} + ${#TWO}))"
 
 
 def stop(pid: int) -> None:

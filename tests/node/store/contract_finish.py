@@ -26,6 +26,17 @@ class Finishes(Contract):
         assert task.completed_at == "2026-03-10T03:45:12.000Z"
         assert task.claim is None
 
+    def test_each_moment_of_its_life_is_told(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        node.clock.advance(5)
+        got = node.running()
+        node.clock.advance(12)
+        node.finish(got)
+        task = node.task(uid())
+        assert (task.created_at, task.ready_at) == ("2026-03-10T03:45:00.000Z",) * 2
+        assert task.started_at == "2026-03-10T03:45:05.000Z"
+        assert task.completed_at == "2026-03-10T03:45:17.000Z"
+
     def test_a_program_may_end_before_its_start_was_recorded(self, node: NodeAtHand) -> None:
         node.has(a_task())
         assert node.finish(node.claimed()).state == "COMPLETED"

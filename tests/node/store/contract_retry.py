@@ -82,6 +82,23 @@ class Retries(Contract):
             assert wait_s(node) == wanted
             node.wake(after=wanted)
 
+    @pytest.mark.parametrize(
+        ("policy", "waits"),
+        [
+            ({"strategy": "fixed", "initial_s": 7, "jitter": 0}, (7, 7, 7)),
+            ({"strategy": "fixed", "initial_s": 7, "max_s": 5, "jitter": 0}, (5, 5, 5)),
+            ({"strategy": "immediate", "initial_s": 7}, (0, 0, 0)),
+        ],
+    )
+    def test_a_task_may_wait_equally_long_each_time_or_not_at_all(
+        self, node: NodeAtHand, policy: dict[str, object], waits: tuple[int, ...]
+    ) -> None:
+        node.has(a_task(max_attempts=9, retry=policy))
+        for wanted in waits:
+            fails(node)
+            assert wait_s(node) == wanted
+            assert node.wake(after=wanted).readied == 1
+
     def test_one_attempt_means_one(self, node: NodeAtHand) -> None:
         node.has(a_task(max_attempts=1))
         assert fails(node).state == "DEAD_LETTERED"

@@ -13,7 +13,7 @@ from agent_node import queries as q
 from agent_node.store import database
 from agent_node.store.schema import STEPS
 from agent_node.store.sqlite import SqliteStore, open_store
-from tests.builders import FakeClock, a_task, an_agent, uid
+from tests.builders import FakeClock, a_task, uid
 
 DONE, RUNNING, CLAIMED = uid(1), uid(2), uid(3)
 TOKENS = {RUNNING: "a" * 32, CLAIMED: "b" * 32}
@@ -29,6 +29,10 @@ INSERT INTO attempt (uid, n, node, incarnation, agent, token, machine, boot_id, 
 SELECT :uid, 1, name, incarnation, 'iris', :token, machine, :boot, :pid, :pid, :at, :begun, :done,
        :outcome, :event, NULL, NULL FROM node
 """
+_NODE = """
+INSERT INTO main.node (id, name, incarnation, generation, machine, state, created_at)
+SELECT id, name, incarnation, 0, machine, state, created_at FROM today.node
+"""
 AT = "2026-03-10T03:44:00.000Z"
 
 
@@ -40,16 +44,19 @@ def opened(home: Path) -> SqliteStore:
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of version 2 with one task done, one running, one just claimed."""
     clock = FakeClock()
+    (tmp_path / "today").mkdir()
+    store = opened(tmp_path / "today")
+    store.apply(c.Add(tuple(a_task(number) for number in (1, 2, 3))))
+    store.close()
     with monkeypatch.context() as patched:
         patched.setattr(database, "STEPS", STEPS[:2])
         patched.setattr(database, "VERSION", 2)
-        store = opened(tmp_path)
-        store.apply(c.SetAgents((an_agent(slots=3),)))
-        store.apply(c.Add(tuple(a_task(number) for number in (1, 2, 3))))
-        store.close()
+        database.open_database(tmp_path / "queue.db", journal="wal").close()
     with closing(sqlite3.connect(tmp_path / "queue.db")) as db, db:
-        db.execute("CREATE TEMP TABLE kept AS SELECT uid, sha256, spec FROM task")
-        db.execute("DELETE FROM task")
+        db.execute("ATTACH ? AS today", (str(tmp_path / "today" / "queue.db"),))
+        db.execute("CREATE TEMP TABLE kept AS SELECT uid, sha256, spec FROM today.task")
+        db.execute("INSERT INTO main.need_set SELECT * FROM today.need_set")
+        db.execute(_NODE)
         for task, state in ((DONE, "COMPLETED"), (RUNNING, "RUNNING"), (CLAIMED, "CLAIMED")):
             done = AT if state == "COMPLETED" else None
             values = {

@@ -37,7 +37,26 @@ NEW = json.dumps({
     "schema": "agent-node-upgrade/1", "program_sha256": "0" * 64, "version": "1.0.0",
     "made_at": "2026-03-10T03:00:00.000Z",
 })  # fmt: skip
+SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"  # of `hello`
+PUT = {"do": "artifact_put", "sha256": SHA256, "size": 5, "offset": 0, "data": "aGVsbG8="}
+WANTING = {"do": "add", "tasks": [{**TASK, "context_refs": [f"artifact:{SHA256}"]}]}
 FOR_LOOM = {"node": "loom", "domains": [], "untagged_from": 8}
+
+DAG = "01DAG000000000000000000001"
+SUBMIT: dict[str, Any] = {"do": "submit", "by": "human:ada", "graph": {
+    "id": DAG, "title": "release", "budget_usd": "2.50", "tasks": {
+        "build": {"uid": uid(1), "subject": "build it", "source": "human:ada"},
+        "test": {"uid": uid(2), "subject": "test it", "context": ["build"]},
+        "ship": {"uid": uid(3), "subject": "ship it",
+                 "after": ["test", {"task": uid(9), "on_failure": "skip"}]},
+    },
+}}  # fmt: skip
+ENDED = {"do": "ended", "tasks": [
+    {"uid": uid(9), "state": "COMPLETED", "node": "loom", "at": "2026-03-10T03:40:00.000Z",
+     "output": {"x": 1}, "cost_usd": "0.10"},
+    {"uid": uid(1), "state": "CANCELLED", "node": "loom", "at": "2026-03-10T03:40:00.000Z"},
+    {"uid": uid(8), "state": "FAILED", "node": "loom", "at": "2026-03-10T03:40:00.000Z"},
+]}  # fmt: skip
 
 # name: what went before, then the request itself.
 SCENES: dict[str, list[dict[str, Any]]] = {
@@ -78,6 +97,34 @@ SCENES: dict[str, list[dict[str, Any]]] = {
         ADD, ESCROW, {"do": "commit", "moves": [GIVEN]},
         {"do": "moved", "peer": "loom", "open": True, "limit": 10},
     ],
+    "budget": [HUB, SUBMIT, {"do": "budget"}],
+    "set-budget": [{"do": "set_budget", "scope": "fleet", "limit_usd": "12.50",
+                    "urgent_overdraft": True}],
+    "set-budget-refused": [{"do": "set_budget", "scope": "dag:x", "limit_usd": None}],
+    "dead": [ADD, {"do": "dead", "limit": 10, "after": 0, "resolved": True}],
+    "dead-review-refused": [ADD, {"do": "dead_review", "uids": [uid(1), uid(9)], **PERSON}],
+    "submit": [HUB, SUBMIT],
+    "submit-again": [HUB, SUBMIT, {**SUBMIT, "graph": {**SUBMIT["graph"], "title": "other"}}],
+    "submit-cycle": [{"do": "submit", "graph": {"title": "round", "tasks": {
+        "a": {"subject": "a", "after": ["b"]}, "b": {"subject": "b", "after": ["a"]}}}}],
+    "graphs": [HUB, SUBMIT, {"do": "graphs", "states": ["running"], "limit": 10}],
+    "graph": [HUB, SUBMIT, {"do": "graph", "dag": DAG}],
+    "graph-of-one": [ADD, {"do": "graph", "dag": uid(1)}],
+    "graph-cancel": [HUB, SUBMIT, {"do": "graph_cancel", "dag": DAG, **PERSON}],
+    "awaits": [HUB, SUBMIT, {"do": "awaits", "limit": 10}],
+    "ended": [HUB, SUBMIT, ENDED],
+    "alive": [HUB, SUBMIT, ENDED, {"do": "alive", "uids": [uid(9), uid(8)]}],
+    "joined": [HUB, SUBMIT, {"do": "joined", "tasks": [
+        {"uid": uid(7), "dag": DAG, "parent": uid(1), "name": "more"},
+        {"uid": uid(6), "dag": "01DAG000000000000000000009", "parent": uid(1)}]}],
+    "artifact": [HUB, WANTING, PUT, {"do": "artifact", "sha256": SHA256, "offset": 2, "limit": 3}],
+    "artifact-unknown": [{"do": "artifact", "sha256": SHA256, "offset": 0, "limit": 3}],
+    "artifact-put": [HUB, WANTING, {**PUT, "data": "aGVs"}, {**PUT, "offset": 3, "data": "bG8="}],
+    "artifact-put-begun": [HUB, WANTING, {**PUT, "data": "aGVs"}],
+    "artifact-put-out-of-order": [HUB, WANTING, {**PUT, "offset": 3, "data": "bG8="}],
+    "artifact-put-other-bytes": [HUB, WANTING, {**PUT, "data": "SGVsbG8="}],
+    "artifact-put-unawaited": [HUB, PUT],
+    "artifacts-missing": [HUB, WANTING, {"do": "artifacts_missing", "limit": 10}],
     "pause": [{"do": "pause", **PERSON}],
     "resume": [{"do": "pause", **PERSON}, {"do": "resume", **PERSON}],
     "drain": [{"do": "drain", "deadline_s": 600, "then": "wait", **PERSON}],

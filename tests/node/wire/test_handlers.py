@@ -268,10 +268,14 @@ def test_a_hub_does_not_speak_for_a_running_task(iris: Talk) -> None:
 # --- Moving -------------------------------------------------------------------------------------
 
 
-def test_a_task_moves_whole_from_node_to_node(iris: Talk, loom: Talk) -> None:
+@pytest.mark.parametrize("terse", [False, True])
+def test_a_task_moves_whole_from_node_to_node(
+    iris: Talk, loom: Talk, terse: bool,
+) -> None:
     iris.has(1, body="é\n\t😀", extra={"float": 0.1}, tint="blue", skills=["web"])
     before = iris.task()
-    taken = iris.ask("escrow", to="loom", why="stolen", lease_s=60, moves=[a_move(1)])
+    taken = iris.ask("escrow", to="loom", why="stolen", lease_s=60, moves=[a_move(1)], terse=terse)
+    assert ("pinned" in taken["results"][0]["task"]) is not terse
     held = loom.ask("hold", why="stolen", moves=offers_of(taken), **FROM_IRIS)
     assert outcomes(held) == ["held"]
     assert outcomes(iris.ask("commit", moves=[a_settle(1, "loom")])) == ["committed"]

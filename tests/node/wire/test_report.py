@@ -27,7 +27,20 @@ class Node:
 
     def build(self) -> dict[str, Any]:
         self.built += 1
-        return {"idle": self.idle, "number": self.built}
+        since = "2026-03-10T11:00:00Z" if self.idle else None
+        return {"idle": self.idle, "idle_since": since, "number": self.built}
+
+    def rest(self) -> None:
+        """Idle, and said so; the denial lies ready."""
+        self.idle = True
+        assert self.reporter.turn()
+        assert self.reporter.wait_s() == 0
+        assert not self.reporter.turn()
+        self.idle = False
+
+    def beside(self) -> list[str]:
+        """What lies beside the report."""
+        return [name for name in os.listdir(self.home.root) if name != self.home.status.name]
 
     def on_disk(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.home.status.read_text(encoding="utf-8"))
@@ -76,6 +89,133 @@ def test_what_takes_idle_back_is_written_before_anything_else_happens(node: Node
     written = node.built
     node.reporter.changed()
     assert node.built == written, "the next change is gathered as usual"
+
+
+def test_idle_is_taken_back_by_one_rename_and_the_rest_follows_in_a_second(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guard: what lies ready is synced when it is made; taking back syncs and builds nothing."""
+    synced: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", synced.append)
+        node.rest()
+        assert len(synced) == 3, "the report, its folder, the denial"
+        before = node.on_disk()
+        (ready,) = node.beside()
+        assert stat.S_IMODE((node.home.root / ready).stat().st_mode) == 0o600
+        node.clock.advance(20)
+        node.reporter.deny_idle()
+        assert len(synced) == 3
+    assert node.on_disk() == before | {"idle": False, "idle_since": None}
+    assert node.built == 1
+    assert node.beside() == []
+    assert node.home.status.stat().st_nlink == 1
+    assert node.reporter.wait_s() == pytest.approx(1.0)
+    node.clock.advance(1)
+    assert node.reporter.turn()
+    assert node.on_disk()["number"] == 2
+
+
+def test_whatever_makes_a_node_busy_takes_idle_back_the_same_way(node: Node) -> None:
+    node.rest()
+    (ready,) = node.beside()
+    inode = (node.home.root / ready).stat().st_ino
+    node.reporter.changed()
+    assert node.home.status.stat().st_ino == inode
+    assert node.on_disk()["idle"] is False
+
+
+@pytest.mark.parametrize("trouble", ["gone", "renamed"])
+def test_a_denial_that_cannot_be_used_is_written_the_long_way(
+    node: Node, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """Guard: the answer of `_denied`. Without it the file says idle while a program runs; seen."""
+    node.rest()
+    (ready,) = node.beside()
+    if trouble == "gone":
+        (node.home.root / ready).unlink()
+    else:
+        failed: list[int] = []
+        real = os.rename
+
+        def rename(*names: Any, **folders: Any) -> None:
+            if not failed:
+                failed.append(1)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            real(*names, **folders)
+
+        monkeypatch.setattr(os, "rename", rename)
+    node.reporter.deny_idle()
+    assert node.on_disk() == {"idle": False, "idle_since": None, "number": 2}
+    assert node.beside() == []
+
+
+def test_a_denial_serves_the_report_it_was_made_for_alone(node: Node) -> None:
+    """Guard: `_forget_denial` in `write_now`. Without it an old one stands there later; seen."""
+    node.rest()
+    (old,) = node.beside()
+    node.clock.advance(30)
+    node.rest()
+    (new,) = node.beside()
+    assert new != old
+    node.reporter.deny_idle()
+    assert node.on_disk() == {"idle": False, "idle_since": None, "number": 2}
+
+
+def test_a_node_that_is_not_idle_keeps_nothing_ready_and_nothing_open(node: Node) -> None:
+    """Guard: the close in `_forget_denial`; the report that was denied lives as long as it is open.
+
+    Without it a daemon has one more file open for each time that work came; seen.
+    """
+    node.rest()
+    had = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        node.reporter.deny_idle()
+        node.clock.advance(1)
+        assert node.reporter.turn()
+        assert node.beside() == []
+        node.clock.advance(30)
+        node.rest()
+    assert len(os.listdir("/proc/self/fd")) == had
+    node.reporter.write_now()
+    assert node.beside() == []
+    assert len(os.listdir("/proc/self/fd")) == had - 1
+
+
+def test_a_disk_that_takes_no_denial_stops_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node.idle = True
+    node.reporter.turn()
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        assert not node.reporter.turn()
+    assert node.reporter.wait_s() == pytest.approx(30), "not tried again before the next report"
+    assert node.beside() == []
+    assert "denial_unwritten" in capsys.readouterr().err
+    node.idle = False
+    node.reporter.deny_idle()
+    assert node.on_disk()["idle"] is False
+
+
+def test_a_full_disk_does_not_keep_idle_from_being_taken_back(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.rest()
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        node.reporter.deny_idle()
+        node.clock.advance(1)
+        assert node.reporter.turn()
+    assert node.on_disk()["idle"] is False
 
 
 def test_an_idle_left_by_an_earlier_daemon_is_taken_back_at_once_too(node: Node) -> None:

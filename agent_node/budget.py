@@ -1,0 +1,107 @@
+"""Decides what may still be spent: exactly, in decimals, and before it is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
+
+from .clock import iso
+from .fields import is_money
+
+# Sums are exact or an error: an amount has 21 digits at most, so that this many never run out.
+_EXACT = Context(prec=60, traps=[Inexact, InvalidOperation, Overflow, DivisionByZero])
+NOTHING = Decimal(0)
+NODE, FLEET, DAG = "node", "fleet", "dag:"
+DAILY = (NODE, FLEET)  # what was spent of these is forgotten at midnight, UTC
+URGENT = 4  # P1 to this P may go on over budget, where `urgent_overdraft` says so
+
+
+@dataclass(frozen=True)
+class Money:
+    """What node.toml says of money."""
+
+    budget_usd: str | None = None  # a day; None: no limit
+    urgent_overdraft: bool = False
+    assume_usd: str = "0"  # what a task may cost that names no `max_cost_usd`
+
+
+@dataclass(frozen=True)
+class Purse:
+    """One scope at one moment: its limit, what is spent, and what is set aside for what runs."""
+
+    scope: str
+    day: str  # empty where a scope knows no days
+    limit: Decimal
+    spent: Decimal = NOTHING
+    reserved: Decimal = NOTHING
+    urgent_overdraft: bool = False
+
+    @property
+    def remaining(self) -> Decimal:
+        """What nobody has spent or reserved yet; below zero when things cost more than expected."""
+        return minus(minus(self.limit, self.spent), self.reserved)
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is left, so nothing more begins, however little it asks for."""
+        return self.remaining <= 0
+
+
+def objection(purse: Purse, asks: Decimal, priority: int) -> str | None:
+    """Why a task that may cost so much must not begin; None: it may."""
+    if purse.urgent_overdraft and priority <= URGENT:
+        return None
+    if not purse.empty and asks <= purse.remaining:
+        return None
+    until = " until midnight UTC" if purse.scope in DAILY else ""
+    return (
+        f"{name_of(purse.scope)} has {text_of(purse.limit)} USD{until}: {text_of(purse.spent)}"
+        f" spent, {text_of(purse.reserved)} reserved; this asks for {text_of(asks)}"
+    )
+
+
+def name_of(scope: str) -> str:
+    """How people call a scope."""
+    return f"graph {scope.removeprefix(DAG)}" if scope.startswith(DAG) else f"the {scope}"
+
+
+def asked_by(max_cost_usd: str | None, *, cost_so_far: Decimal, assume_usd: str) -> Decimal:
+    """What an attempt is taken to cost: what the task still may, else what the node assumes."""
+    if max_cost_usd is None:
+        return amount_of(assume_usd)
+    return max(minus(amount_of(max_cost_usd), cost_so_far), NOTHING)
+
+
+def amount_of(text: str) -> Decimal:
+    """An amount as it was checked when it came in; anything else is a ValueError."""
+    if not is_money(text):
+        raise ValueError("no amount of money")
+    return Decimal(text)
+
+
+def plus(one: Decimal, other: Decimal) -> Decimal:
+    """The exact sum."""
+    return _EXACT.add(one, other)
+
+
+def minus(one: Decimal, other: Decimal) -> Decimal:
+    """The exact difference."""
+    return _EXACT.subtract(one, other)
+
+
+def text_of(amount: Decimal) -> str:
+    """Plain digits, never an exponent, and no more of them than say something."""
+    text = format(amount, "f")
+    return text.rstrip("0").rstrip(".") or "0" if "." in text else text
+
+
+def day_of(scope: str, now: datetime) -> str:
+    """The UTC day that a cost of this scope counts for; empty: for all days."""
+    return now.astimezone(UTC).date().isoformat() if scope in DAILY else ""
+
+
+def midnight_after(now: datetime) -> str:
+    """When the next UTC day begins."""
+    day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return iso(day + timedelta(days=1))

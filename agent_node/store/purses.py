@@ -1,0 +1,125 @@
+"""Keeps what each scope may spend, has spent and has reserved, and who may ask and say so."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ..budget import DAG, NODE, NOTHING, Purse, amount_of, day_of, plus, text_of
+from ..budget_words import Budgets, BudgetSet, ScopeFacts, SetBudget
+from ..commands import Because
+from .transaction import Transaction, check_not_quarantined, check_sender
+from .unaffordable import bring_back, waiting_for
+
+_PURSE = "SELECT spent, reserved FROM spending WHERE scope = ? AND day = ?"
+_POST = (
+    "INSERT INTO spending (scope, day, spent, reserved) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (scope, day) DO UPDATE SET spent = excluded.spent, reserved = excluded.reserved"
+)
+
+
+def purse_of(tx: Transaction, scope: str) -> Purse | None:
+    """The purse of this scope as it is now; None where it has no limit here."""
+    if scope == NODE:
+        limit, overdraft = tx.live.money.budget_usd, tx.live.money.urgent_overdraft
+    else:
+        row = tx.db.execute(
+            "SELECT limit_usd, urgent_overdraft FROM budget WHERE scope = ?", (scope,)
+        ).fetchone()
+        limit, overdraft = row or (None, False)
+    if limit is None:
+        return None
+    day = day_of(scope, tx.now)
+    spent, reserved = totals(tx, scope, day)
+    return Purse(scope, day, amount_of(limit), spent, reserved, bool(overdraft))
+
+
+def totals(tx: Transaction, scope: str, day: str) -> tuple[Decimal, Decimal]:
+    """What was spent and what is reserved of a scope on a day."""
+    spent, reserved = tx.db.execute(_PURSE, (scope, day)).fetchone() or ("0", "0")
+    return Decimal(spent), Decimal(reserved)
+
+
+def post(
+    tx: Transaction, scope: str, day: str, *, spent: Decimal = NOTHING, reserved: Decimal = NOTHING
+) -> None:
+    """Add to what was spent and reserved; what is given back is below zero."""
+    was_spent, was_reserved = totals(tx, scope, day)
+    values = (text_of(plus(was_spent, spent)), text_of(plus(was_reserved, reserved)))
+    tx.db.execute(_POST, (scope, day, *values))
+    tx.changed = True
+
+
+def note_budgets(tx: Transaction) -> None:
+    """Whether anything here has a limit: without one a claim pays nothing for money."""
+    (limits,) = tx.db.execute("SELECT EXISTS (SELECT 1 FROM budget)").fetchone()
+    (open_ones,) = tx.db.execute("SELECT EXISTS (SELECT 1 FROM reservation)").fetchone()
+    tx.live.budgeted = bool(tx.live.money.budget_usd is not None or limits or open_ones)
+
+
+def room_again(tx: Transaction, scope: str) -> None:
+    """What was set aside for want of money, and fits into what there is now, goes on."""
+    purse = purse_of(tx, scope)
+    bring_back(tx, scope, None if purse is None else purse.remaining)
+
+
+def set_budget(tx: Transaction, command: SetBudget) -> BudgetSet:
+    """A person's, or fleet.yaml's, word; what waited for more money goes on at once."""
+    sender, scope = command.sender, command.scope
+    check_sender(tx, incarnation=sender.incarnation, term=sender.term)
+    check_not_quarantined(tx)
+    if scope.startswith(DAG) and not tx.db.execute(
+        "SELECT 1 FROM graph WHERE id = ?", (scope.removeprefix(DAG),)
+    ).fetchone():
+        text = f"no graph {scope.removeprefix(DAG)} has its home on {tx.node.name}"
+        return BudgetSet(scope, Because("unknown_graph", text))
+    set_limit(tx, scope, command.limit_usd, urgent_overdraft=command.urgent_overdraft)
+    return BudgetSet(scope)
+
+
+def set_limit(
+    tx: Transaction, scope: str, limit_usd: str | None, *, urgent_overdraft: bool = False
+) -> None:
+    """From now on this scope may spend so much; None: it has no limit."""
+    now = (limit_usd, int(urgent_overdraft))
+    was = tx.db.execute(
+        "SELECT limit_usd, urgent_overdraft FROM budget WHERE scope = ?", (scope,)
+    ).fetchone()
+    if was == (None if limit_usd is None else now):
+        return
+    if limit_usd is None:
+        tx.db.execute("DELETE FROM budget WHERE scope = ?", (scope,))
+    else:
+        tx.db.execute(
+            "INSERT OR REPLACE INTO budget (scope, limit_usd, urgent_overdraft) VALUES (?, ?, ?)",
+            (scope, *now),
+        )
+    tx.live.budgeted = True
+    tx.event("budget_set", data={"scope": scope, "limit_usd": limit_usd})
+    room_again(tx, scope)
+
+
+def budgets(tx: Transaction, query: Budgets) -> tuple[ScopeFacts, ...]:
+    """The node first, then the fleet and the graphs by name."""
+    scopes = [scope for (scope,) in tx.db.execute("SELECT scope FROM budget ORDER BY scope")]
+    return tuple(_facts(tx, scope) for scope in (NODE, *scopes))
+
+
+def _facts(tx: Transaction, scope: str) -> ScopeFacts:
+    purse, day = purse_of(tx, scope), day_of(scope, tx.now)
+    spent, reserved = totals(tx, scope, day)
+    return ScopeFacts(
+        scope=scope,
+        day=day or None,
+        limit_usd=None if purse is None else text_of(purse.limit),
+        spent_usd=text_of(spent),
+        reserved_usd=text_of(reserved),
+        remaining_usd=None if purse is None else text_of(purse.remaining),
+        urgent_overdraft=purse is not None and purse.urgent_overdraft,
+        waiting=waiting_for(tx, scope),
+    )
+
+
+def remaining_usd(tx: Transaction) -> str | None:
+    """What the node may still spend today; None: it has no limit."""
+    purse = purse_of(tx, NODE) if tx.live.money.budget_usd is not None else None
+    return None if purse is None else text_of(purse.remaining)

@@ -1,0 +1,35 @@
+"""Takes in what running tasks make, in the graphs that they belong to."""
+
+from __future__ import annotations
+
+from ..commands import Add
+from ..errors import Refused
+from ..graph_words import Parent, Spawn, Spawned
+from ..task import built_task
+from .edges import wait_for
+from .intake import add
+from .newcomers import circle
+from .transaction import Transaction
+
+_DAG = "SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?"
+
+
+def spawn(tx: Transaction, command: Spawn) -> Spawned:
+    """A child of a running task, in its graph; its parent may ask to be put back until it ends."""
+    parent = command.parent
+    row = tx.db.execute(_DAG, (parent.uid,)).fetchone()
+    child = built_task(
+        command.child.__dict__ | {"dag": row[0] if row else None, "parent": parent.uid}
+    )
+    (added,) = add(tx, Add((child,), command.sender), waits=parent.waits)
+    if parent.waits and added.outcome != "refused":
+        ask_to_wait(tx, parent, [added.uid])
+    return Spawned(added.uid, added.outcome, added.because)
+
+
+def ask_to_wait(tx: Transaction, parent: Parent, uids: list[str]) -> None:
+    """The parent waits for these; `Refused`, with nothing done, where one of them waits for it."""
+    round_about = circle(tx, [parent.uid], uids)
+    if round_about is not None:
+        raise Refused("refused", round_about.text, round_about.rule)
+    wait_for(tx, parent.uid, parent.n, uids)

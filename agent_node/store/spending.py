@@ -1,0 +1,202 @@
+"""Reserves money before it is spent and settles it afterwards, each in its own transaction."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import reduce
+
+from ..budget import (
+    DAG,
+    FLEET,
+    NODE,
+    NOTHING,
+    Purse,
+    amount_of,
+    asked_by,
+    day_of,
+    minus,
+    objection,
+    plus,
+    text_of,
+)
+from ..commands import Because, Finish
+from .history import ATTEMPTS
+from .purses import post, purse_of, room_again
+from .transaction import Transaction
+from .unaffordable import RULE, set_aside
+
+_RESERVE = (
+    "INSERT INTO reservation (uid, scope, day, amount, n, away) VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+# --- Before it is spent -------------------------------------------------------------------------
+
+
+class Ask:
+    """What a task may cost now, and whose money that is."""
+
+    def __init__(self, tx: Transaction, uid: str, *, moves: bool) -> None:
+        self.tx, self.uid = tx, uid
+        self.priority, self.n, spec = tx.db.execute(
+            "SELECT priority, attempt, spec FROM task WHERE uid = ?", (uid,)
+        ).fetchone()
+        said = json.loads(spec)
+        dag = said.get("dag")
+        scopes = [FLEET if moves else NODE, *([f"{DAG}{dag}"] if dag else [])]
+        found = [purse_of(tx, scope) for scope in scopes]
+        self.purses = [purse for purse in found if purse is not None]
+        self.amount = asked_by(
+            said.get("max_cost_usd"),
+            cost_so_far=cost_of(tx, uid) if self.purses and "max_cost_usd" in said else NOTHING,
+            assume_usd=tx.live.money.assume_usd,
+        )
+
+    def objection(self) -> tuple[Purse, str] | None:
+        """The first purse that has not enough, and the reason; None: all have."""
+        for purse in self.purses:
+            why = objection(purse, self.amount, self.priority)
+            if why is not None:
+                return purse, why
+        return None
+
+    def reserve(self, *, away: str | None = None) -> None:
+        """Set it aside in the transaction that claims the task or gives it away."""
+        settle(self.tx, self.uid, None)  # whatever it had was for another attempt
+        for purse in self.purses:
+            values = (purse.scope, purse.day, text_of(self.amount), self.n, away)
+            self.tx.db.execute(_RESERVE, (self.uid, *values))
+            post(self.tx, purse.scope, purse.day, reserved=self.amount)
+
+
+def cost_of(tx: Transaction, uid: str, *, after: int = 0, before: int = 2**62) -> Decimal:
+    """What the attempts of a task cost together, those between these two numbers."""
+    rows = tx.db.execute(
+        f"SELECT cost_usd FROM {ATTEMPTS}"
+        " WHERE cost_usd IS NOT NULL AND n > :after AND n < :before",
+        {"uid": uid, "after": after, "before": before},
+    )
+    return reduce(plus, (amount_of(cost) for (cost,) in rows), NOTHING)
+
+
+def is_used_up(tx: Transaction, spec: str, *, command: Finish) -> bool:
+    """Whether a task has cost what it may cost at most, with the attempt that ends just now."""
+    limit = json.loads(spec).get("max_cost_usd")
+    last = command.result.cost_usd
+    if limit is None or last is None:
+        return False
+    cost = plus(cost_of(tx, command.uid, before=command.n), amount_of(last))
+    return cost > 0 and cost >= amount_of(limit)
+
+
+def set_aside_or_refuse(tx: Transaction, ask: Ask) -> Because | None:
+    """Whether this task cannot be afforded: then it waits aside, and here is why. None: it can."""
+    found = ask.objection()
+    if found is None:
+        return None
+    purse, why = found
+    set_aside(tx, ask.uid, scope=purse.scope, asks=ask.amount, why=why)
+    return Because(RULE, why)
+
+
+def afford_move(tx: Transaction, uid: str, *, epoch: int, pinned: bool) -> Because | None:
+    """The same for a task that is to be given away, where it may be given away at all."""
+    row = tx.db.execute(
+        "SELECT 1 FROM task WHERE uid = ? AND epoch = ? AND state = 'READY'"
+        " AND (pinned = 0 OR ?)", (uid, epoch, pinned),
+    ).fetchone()  # fmt: skip
+    if row is None or tx.node.state == "quarantined":
+        return None  # which is refused for another reason
+    return set_aside_or_refuse(tx, Ask(tx, uid, moves=True))
+
+
+# --- Afterwards ---------------------------------------------------------------------------------
+
+
+def settle(tx: Transaction, uid: str, cost_usd: str | None, *, n: int | None = None) -> None:
+    """An attempt here has ended: what was reserved is free again, and what it cost is spent.
+
+    `cost_usd` None: nothing is known to have been spent. `n`: only if that attempt is the one.
+    """
+    if cost_usd is None and not tx.live.budgeted:
+        return
+    cost = NOTHING if cost_usd is None else amount_of(cost_usd)
+    rows = tx.db.execute(
+        "DELETE FROM reservation WHERE uid = ?1 AND (?2 IS NULL OR n = ?2 - 1)"
+        " RETURNING scope, day, amount", (uid, n),
+    ).fetchall()  # fmt: skip
+    for scope, day, amount in rows:
+        post(tx, scope, day, spent=cost, reserved=minus(NOTHING, Decimal(amount)))
+    if cost:
+        known = {scope for scope, _, _ in rows}
+        for scope in _unreserved(tx, uid, known):
+            post(tx, scope, day_of(scope, tx.now), spent=cost)
+    for scope, _, _ in rows:
+        room_again(tx, scope)
+
+
+def _unreserved(tx: Transaction, uid: str, known: set[str]) -> list[str]:
+    """Scopes for which it was claimed before they had a limit; the node counts without one, too."""
+    row = tx.db.execute("SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?", (uid,))
+    (dag,) = row.fetchone() or (None,)
+    scopes = [NODE, *([f"{DAG}{dag}"] if dag and purse_of(tx, f"{DAG}{dag}") else [])]
+    return [scope for scope in scopes if scope not in known]
+
+
+def settle_elsewhere(tx: Transaction, uid: str, cost_usd: str | None) -> None:
+    """A task that was given away has ended; `cost_usd` is what all its attempts there cost.
+
+    May be told again, and told more: what was counted before is counted once.
+    """
+    if not tx.live.budgeted:
+        return
+    rows = tx.db.execute(
+        "SELECT scope, day, amount FROM reservation WHERE uid = ? AND away IS NOT NULL", (uid,)
+    ).fetchall()
+    cost = NOTHING if cost_usd is None else amount_of(cost_usd)
+    for scope, day, amount in rows:
+        post(tx, scope, day, reserved=minus(NOTHING, Decimal(amount)))
+        tx.db.execute("INSERT OR IGNORE INTO told_cost VALUES (?, ?, ?, '0')", (uid, scope, day))
+    tx.db.execute("DELETE FROM reservation WHERE uid = ? AND away IS NOT NULL", (uid,))
+    told = "SELECT scope, day, cost_usd FROM told_cost WHERE uid = ?"
+    for scope, day, known in tx.db.execute(told, (uid,)).fetchall():
+        more = minus(cost, Decimal(known))
+        if more > 0:
+            post(tx, scope, day, spent=more)
+            tx.db.execute(
+                "UPDATE told_cost SET cost_usd = ? WHERE uid = ? AND scope = ?",
+                (text_of(cost), uid, scope),
+            )
+        room_again(tx, scope)
+
+
+def await_end(tx: Transaction, uid: str) -> None:
+    """Somebody has to tell what it cost, for as long as money is reserved for it."""
+    tx.db.execute(
+        "INSERT OR IGNORE INTO awaited (uid) SELECT uid FROM reservation"
+        " WHERE uid = ? AND away IS NOT NULL", (uid,),
+    )  # fmt: skip
+
+
+def give_money_back(tx: Transaction, xfer: str) -> None:
+    """The task stays here after all: what was reserved for its life elsewhere is free again."""
+    if not tx.live.budgeted:
+        return
+    rows = tx.db.execute(
+        "DELETE FROM reservation WHERE away = ? RETURNING scope, day, amount", (xfer,)
+    ).fetchall()
+    for scope, day, amount in rows:
+        post(tx, scope, day, reserved=minus(NOTHING, Decimal(amount)))
+        room_again(tx, scope)
+
+
+def settle_at_home(tx: Transaction, uid: str) -> None:
+    """A task that was given away is back, READY: its attempts elsewhere are what it cost."""
+    if not tx.live.budgeted:
+        return
+    row = tx.db.execute("SELECT min(n) FROM reservation WHERE uid = ?", (uid,)).fetchone()
+    if row[0] is not None:
+        settle_elsewhere(tx, uid, text_of(cost_of(tx, uid, after=row[0])))
+        tx.db.execute("DELETE FROM told_cost WHERE uid = ?", (uid,))
+        settle(tx, uid, None)

@@ -1,0 +1,95 @@
+"""Sets aside tasks that cannot be afforded, and brings them back when they can."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ..budget import DAILY, NOTHING, amount_of, midnight_after, minus, text_of
+from ..strict import JsonValue
+from ..task import State
+from .transaction import Transaction, may_change, to_json
+
+RULE = "over_budget"
+_HOLD = f"""
+UPDATE task SET state = 'PENDING', ready_at = NULL, blocked_by = ? WHERE uid = ?
+   AND {may_change(State.PENDING, State.READY)}
+"""
+_NOTE = "INSERT OR REPLACE INTO unaffordable (uid, scope, asks, until) VALUES (?, ?, ?, ?)"
+# A person, or an edge, may have changed since what the task waits for.
+_WAITS = "t.state = 'PENDING' AND instr(t.blocked_by, '\"over_budget\"') > 0"
+_FREE = f"""
+UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]' WHERE uid = ? AND {_WAITS}
+   AND {may_change(State.READY, State.PENDING)}
+"""
+
+
+def set_aside(tx: Transaction, uid: str, *, scope: str, asks: Decimal, why: str) -> bool:
+    """READY becomes PENDING, and says why; False when the task was not READY."""
+    reasons: list[JsonValue] = [{"rule": RULE, "text": why}]
+    blocked_by = to_json(reasons)
+    if not tx.db.execute(_HOLD, (blocked_by, uid)).rowcount:
+        return False
+    until = midnight_after(tx.now) if scope in DAILY else None
+    tx.db.execute(_NOTE, (uid, scope, text_of(asks), until))
+    tx.moves(State.READY, State.PENDING)
+    tx.event("task_blocked", uid, was="READY", state="PENDING", because=f"{RULE}: {why}")
+    return True
+
+
+def bring_back(tx: Transaction, scope: str, room: Decimal | None) -> int:
+    """The first of those that fit into what is left now; None: there is no limit any more."""
+    if room is not None and room <= 0:
+        return 0
+    rows = tx.db.execute(
+        f"SELECT u.uid, u.asks FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
+        " WHERE u.scope = ? ORDER BY t.turn, t.seq",
+        (scope,),
+    ).fetchall()
+    freed = 0
+    for uid, text in rows:
+        asks = NOTHING if room is None else amount_of(text)
+        if room is None or asks <= room:
+            room = None if room is None else minus(room, asks)
+            freed += _free(tx, uid, "there is money for it again")
+    return freed
+
+
+def day_turned(tx: Transaction) -> int:
+    """What waited for the next day waits no longer for that."""
+    rows = tx.db.execute("SELECT uid FROM unaffordable WHERE until <= ?", (tx.stamp,)).fetchall()
+    return sum(_free(tx, uid, "a new day") for (uid,) in rows)
+
+
+def _free(tx: Transaction, uid: str, because: str) -> int:
+    tx.db.execute("DELETE FROM unaffordable WHERE uid = ?", (uid,))
+    tx.changed = True
+    if not tx.db.execute(_FREE, (tx.stamp, uid)).rowcount:
+        return 0
+    tx.moves(State.PENDING, State.READY)
+    tx.event("task_ready", uid, was="PENDING", state="READY", because=because)
+    return 1
+
+
+def waiting_for(tx: Transaction, scope: str) -> int:
+    """How many tasks wait for money of this scope."""
+    (number,) = tx.db.execute(
+        f"SELECT count(*) FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
+        " WHERE u.scope = ?",
+        (scope,),
+    ).fetchone()
+    return int(number)
+
+
+def forget_money(tx: Transaction, *, before: str) -> None:
+    """Let go of old days, and of tasks that are gone or wait for money no more."""
+    tx.db.execute(
+        "DELETE FROM unaffordable WHERE NOT EXISTS"
+        f" (SELECT 1 FROM task t WHERE t.uid = unaffordable.uid AND {_WAITS})"
+    )
+    tx.db.execute(
+        "DELETE FROM told_cost WHERE NOT EXISTS"
+        " (SELECT 1 FROM tombstone m WHERE m.uid = told_cost.uid)"
+    )
+    tx.db.execute(
+        "DELETE FROM spending WHERE day <> '' AND day < ? AND reserved = '0'", (before[:10],)
+    )

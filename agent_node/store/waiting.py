@@ -1,0 +1,49 @@
+"""Puts a task back whose program asked to wait for what it made, with its folder kept for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..commands import Finish
+from ..graph_words import WaitAsked
+from ..task import State
+from .ending import Ending, New
+from .ends import settle
+from .transaction import Transaction
+
+_ASKED = "SELECT 1 FROM edge WHERE uid = ? AND n = ?"
+_DROP = "UPDATE edge SET n = NULL, came = coalesce(came, 'skipped') WHERE uid = ? AND n = ?"
+
+
+def wait_asked(tx: Transaction, query: WaitAsked) -> bool:
+    """Whether it did."""
+    return tx.db.execute(_ASKED, (query.uid, query.n)).fetchone() is not None
+
+
+def as_asked(tx: Transaction, command: Finish) -> Finish:
+    """An attempt that ended well and had asked to wait has not completed its task.
+
+    One that ended in another way waits for nothing: its task is tried again, or it is over.
+    """
+    kind = command.result.kind
+    if kind != "completed":
+        tx.db.execute(_DROP, (command.uid, command.n))
+    elif tx.db.execute(_ASKED, (command.uid, command.n)).fetchone():
+        return replace(command, result=replace(command.result, kind="waiting"))
+    return command
+
+
+def put_back(ending: Ending) -> New:
+    """The task waits again, at no cost; its next attempt goes on where this one worked."""
+    tx, uid, n = ending.tx, ending.command.uid, ending.command.n
+    ending.change(
+        State.READY, "task_waiting", "waits for tasks that it made",
+        agent=None, ready_at=tx.stamp, pinned=1,
+    )  # fmt: skip
+    tx.db.execute("INSERT OR IGNORE INTO workspace (uid, n) VALUES (?, ?)", (uid, n))
+    return New(State.READY)
+
+
+def let_wait(tx: Transaction, uid: str) -> None:
+    """READY only for this moment, unless all that it waits for has ended already."""
+    settle(tx, [uid], State.READY)

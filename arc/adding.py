@@ -1,0 +1,117 @@
+"""Adds the work that a schedule, a file or a rule asks for, through the one door and only once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.ulid import new_ulid
+
+from .asking import read_added, reading
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+SAID_MAX = 500
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One piece of work: a task or a graph, under a key that the same occasion always has."""
+
+    key: str
+    origin: str  # cron:NAME, file:NAME or watch:NAME
+    at: datetime  # the occasion; uids are made from it and from the key
+    ref: str
+    task: JsonObject | None = None
+    graph: JsonObject | None = None
+
+
+@dataclass(frozen=True)
+class AddedWork:
+    """What became of it. `exists`: an earlier look had added it already."""
+
+    uid: str
+    outcome: str  # added | exists | refused
+    rule: str = ""
+    because: str = ""
+
+
+async def add_work(hub: Hub, wanted: Wanted, *, dry_run: bool = False) -> AddedWork:
+    """Add it to the hub's own queue; asking again is safe, for the key and every uid are the same.
+
+    A key that is taken by other content is the same occasion under words that were changed since:
+    it was added, and is not added again.
+    """
+    if wanted.graph is not None:
+        return await _submit(hub, wanted, wanted.graph, dry_run=dry_run)
+    task: JsonObject = {
+        "ref": wanted.ref, **(wanted.task or {}), "uid": uid_for(wanted), "key": wanted.key,
+        "origin": wanted.origin, "source": wanted.origin,
+    }  # fmt: skip
+    fields: JsonObject = {"tasks": [task], "by": wanted.origin, "whole": True, "dry_run": dry_run}
+    said = read_added(hub.inbox.name, await hub.inbox.ask("add", await _meant(hub, fields)))
+    found = said[0] if said else None
+    if found is None:
+        return AddedWork("", "refused", "no_answer", "the hub's own queue said nothing of it")
+    because = found.because
+    return _once(AddedWork(found.uid, found.outcome, because.rule if because else "",
+                           because.text if because else ""))  # fmt: skip
+
+
+def _once(added: AddedWork) -> AddedWork:
+    taken = added.outcome == "refused" and added.rule == "key_conflict"
+    return AddedWork(added.uid, "exists", added.rule, added.because) if taken else added
+
+
+async def _submit(
+    hub: Hub, wanted: Wanted, graph: JsonObject, *, dry_run: bool
+) -> AddedWork:
+    fields: JsonObject = {"graph": with_uids(wanted, graph), "by": wanted.origin,
+                          "dry_run": dry_run}  # fmt: skip
+    said = await hub.inbox.ask("submit", await _meant(hub, fields))
+    with reading(hub.inbox.name, "submit"):
+        answer = Fields(said)
+        outcome = answer.word("outcome", "added", "exists", "refused")
+        why = answer.inside("because") if answer.has("because") else Fields({})
+        return _once(AddedWork(
+            answer.text_or("dag", "", 64), outcome, why.text_or("rule", "", 64),
+            str(why.values.get("text") or "")[:SAID_MAX],
+        ))  # fmt: skip
+
+
+async def _meant(hub: Hub, fields: JsonObject) -> JsonObject:
+    met = await hub.inbox.meet()
+    return {**fields, "incarnation": met.incarnation}
+
+
+def uid_for(wanted: Wanted, part: str = "") -> str:
+    """The uid that this part of this occasion always has."""
+    made = sha256(f"{wanted.key}\n{part}".encode()).digest()[:10]
+    return new_ulid(max(int(wanted.at.timestamp() * 1000), 0), made)
+
+
+def with_uids(wanted: Wanted, graph: JsonObject, above: str = "graph") -> JsonObject:
+    """The graph with its key, its id and a uid for each task; those that follow it, too."""
+    tasks = graph.get("tasks")
+    named: JsonValue = tasks
+    if isinstance(tasks, dict):
+        named = {name: _with_uid(wanted, one, f"{above}/{name}") for name, one in tasks.items()}
+    elif isinstance(tasks, list):
+        named = [_with_uid(wanted, one, f"{above}/{n}") for n, one in enumerate(tasks)]
+    made: JsonObject = {**graph, "id": uid_for(wanted, above), "tasks": named}
+    if above == "graph":
+        made["key"] = wanted.key
+    if isinstance(following := graph.get("then"), dict):
+        made["then"] = with_uids(wanted, following, f"{above}/then")
+    return made
+
+
+def _with_uid(wanted: Wanted, task: JsonValue, part: str) -> JsonValue:
+    if not isinstance(task, dict):
+        return task
+    return {"origin": wanted.origin, "source": wanted.origin, **task, "uid": uid_for(wanted, part)}

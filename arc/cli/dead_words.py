@@ -1,0 +1,147 @@
+"""The commands `arc dead …`: tasks that no further attempt is made of, until a person decides."""
+
+# ruff: noqa: FBT002 - a flag of typer is a bool with a default
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agent_node.strict import JsonObject
+from arc.errors import NeedsWord, WrongUse
+
+from .answering import tell
+from .drafting import body_of, fields_of
+from .options import DryRun, Reason, Yes, moment, only_said, sure, words
+
+CHANGE_S = 300.0
+dead = typer.Typer(help="Dead letters: failed for good, until a person decides.",
+                   invoke_without_command=True)  # fmt: skip
+Some = Annotated[list[str] | None, typer.Argument(help="Beginnings or ends of uids.",
+                                                  metavar="[TASK…]")]  # fmt: skip
+Domain = Annotated[str, typer.Option("--domain", help="Of this domain.")]
+Skill = Annotated[str, typer.Option("--skill", help="With this skill.")]
+Kind = Annotated[str, typer.Option("--kind", help="That died of this: timeout, crash, …")]
+OnNode = Annotated[str, typer.Option("--node", help="On this node.")]
+Since = Annotated[str, typer.Option("--since", help="That died since then: a time, or 1d.")]
+Poison = Annotated[bool, typer.Option("--poison", help="That failed wherever they were tried.")]
+Unreviewed = Annotated[bool, typer.Option("--unreviewed", help="That nobody has looked at.")]
+All = Annotated[bool, typer.Option("--all", help="Every one there is.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add them to the command line."""
+    app.add_typer(dead, name="dead")
+
+
+def meant(**given: str | bool) -> JsonObject:
+    """Which ones, as the operations take it."""
+    since = str(given.pop("since", ""))
+    return only_said({**given, "since": moment(since, "--since", past=True) if since else ""})
+
+
+@dead.callback()
+def dead_alone(context: typer.Context) -> int | None:
+    """Without a verb: the list."""
+    return list_dead() if context.invoked_subcommand is None else None
+
+
+@dead.command("list")
+def list_dead(
+    domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "", since: Since = "",
+    poison: Poison = False, unreviewed: Unreviewed = False,
+    limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 200,
+) -> int:  # fmt: skip
+    """Every dead letter: of what it died, after how many tries, and at what cost."""
+    from arc.text.dead import render_dead
+
+    args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
+                 unreviewed=unreviewed)  # fmt: skip
+    return tell("dead.list", "dead.list", {**args, "limit": limit}, render_dead)
+
+
+@dead.command("show")
+def show_dead(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
+    """One with its whole history: each attempt's node, agent, failure, time and cost."""
+    from arc.text.dead import render_letter
+
+    return tell("dead.show", "dead.show", {"task": task}, render_letter)
+
+
+def _change(do: str, args: JsonObject) -> int:
+    from arc.text.dead import render_decided
+
+    return tell(f"dead.{do}", "dead.change", {"do": do, **args}, render_decided, wait_s=CHANGE_S)
+
+
+def _several(
+    do: str, task: list[str] | None, filters: JsonObject, reason: str, *, every: bool, yes: bool,
+    dry_run: bool,
+) -> int:  # fmt: skip
+    """The same for all verbs that take several: named ones, or those that a filter names."""
+    if task and (filters or every):
+        raise WrongUse(f"dead {do}: either name them, or choose them by a filter")
+    agreed = yes or dry_run or bool(task and len(task) == 1)
+    agreed = agreed or sure(f"{do} all of these dead letters?", yes=yes)
+    if task and not agreed:
+        raise NeedsWord(f"dead {do}: {len(task)} at once take --yes")
+    return _change(do, {**filters, **only_said({
+        "tasks": words(task), "reason": reason, "dry_run": dry_run, "yes": agreed, "all": every,
+    })})  # fmt: skip
+
+
+@dead.command("retry")
+def retry_dead(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
+    task: Some = None, domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "",
+    since: Since = "", poison: Poison = False, unreviewed: Unreviewed = False, every: All = False,
+    reason: Reason = "", yes: Yes = False, dry_run: DryRun = False,
+) -> int:  # fmt: skip
+    """Let them run again, their failures forgiven."""
+    args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
+                 unreviewed=unreviewed)  # fmt: skip
+    return _several("retry", task, args, reason, every=every, yes=yes, dry_run=dry_run)
+
+
+@dead.command("cancel")
+def cancel_dead(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
+    task: Some = None, domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "",
+    since: Since = "", poison: Poison = False, unreviewed: Unreviewed = False, every: All = False,
+    reason: Reason = "", yes: Yes = False, dry_run: DryRun = False,
+) -> int:  # fmt: skip
+    """Nobody will do them any more; it takes a reason."""
+    if not reason and not dry_run:
+        raise NeedsWord("dead cancel: takes a --reason, which stays with the task")
+    args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
+                 unreviewed=unreviewed)  # fmt: skip
+    return _several("cancel", task, args, reason, every=every, yes=yes, dry_run=dry_run)
+
+
+@dead.command("review")
+def review_dead(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
+    task: Some = None, domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "",
+    since: Since = "", poison: Poison = False, unreviewed: Unreviewed = False, every: All = False,
+    reason: Annotated[str, typer.Option("--note", "--reason", help="What you found.")] = "",
+    yes: Yes = False, dry_run: DryRun = False,
+) -> int:  # fmt: skip
+    """Note that you looked at them; they stay dead."""
+    args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
+                 unreviewed=unreviewed)  # fmt: skip
+    return _several("review", task, args, reason, every=every, yes=yes, dry_run=dry_run)
+
+
+@dead.command("edit")
+def edit_dead(
+    task: Annotated[str, typer.Argument(metavar="TASK")],
+    fields: Annotated[list[str] | None, typer.Argument(metavar="[FIELD=VALUE…]")] = None,
+    body_file: Annotated[str, typer.Option("--body-file", help="A new body; - is stdin.")] = "",
+    reason: Reason = "",
+    dry_run: DryRun = False,
+) -> int:
+    """Change fields of one and let it run again; with a new body, a new task takes its place."""
+    args = only_said({"tasks": [task], "reason": reason, "dry_run": dry_run})
+    if fields:
+        args["fields"] = fields_of(fields)
+    if body_file:
+        args["body"] = body_of("", body_file)
+    return _change("edit", args)

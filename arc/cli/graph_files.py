@@ -1,0 +1,114 @@
+"""Reads a graph from a file, YAML or JSON, and says where in it something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agent_node.errors import BadInput
+from agent_node.strict import LINE_MAX, JsonObject, JsonValue, decode_object
+from arc.errors import BadGraph, WrongUse
+
+if TYPE_CHECKING:
+    from arc.marked_yaml import Loc, Marked, Plain
+
+MONEY = frozenset({"budget_usd", "max_cost_usd"})
+VALUES_MAX = 1_000_000  # of one YAML text: ten thousand tasks with a hundred each
+DEPTH_MAX = 40
+ALIASES_MAX = 20_000
+_parts = re.compile(r"[^.\[\]]+|\[\d+\]").findall
+
+
+def graph_in(raw: bytes, file: str, *, by: str) -> JsonObject:
+    """The document, or an error that names line and column; YAML is checked whole, for the hub has
+    its lines no more.
+    """
+    if len(raw) > LINE_MAX:
+        raise WrongUse(f"{file}: {len(raw)} bytes; a graph takes {LINE_MAX} at most")
+    if raw.lstrip()[:1] == b"{" and not file.endswith((".yaml", ".yml")):
+        return _json(raw, file)  # the hub names the place of what is wrong inside
+    return _yaml(raw, file, by)
+
+
+def _json(raw: bytes, file: str) -> JsonObject:
+    try:
+        return decode_object(raw)
+    except BadInput as error:
+        cause = error.__cause__
+        at = f":{cause.lineno}:{cause.colno}" if isinstance(cause, json.JSONDecodeError) else ""
+        raise WrongUse(f"{file}{at}: {error}; nothing was added") from error
+
+
+def _check(document: JsonObject, by: str) -> None:
+    """Everything that the hub will check, too: here the file's lines are at hand."""
+    from agent_node.graph_document import read_graph
+    from agent_node.ulid import fresh_ulid
+
+    read_graph(document, mint=fresh_ulid, source=by)
+
+
+def _yaml(raw: bytes, file: str, by: str) -> JsonObject:
+    from arc.marked_yaml import Marked, NotYaml, YamlLimits, read_marked
+
+    limits = YamlLimits("graphs are", DEPTH_MAX, ALIASES_MAX, VALUES_MAX)
+    try:
+        marked = read_marked(raw.decode("utf-8-sig"), limits)
+    except UnicodeDecodeError as error:
+        raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
+    except NotYaml as error:
+        text = error.trouble.text
+        raise _bad(file, Marked(raw.decode("utf-8-sig")), text, error.trouble.at.start) from error
+    for trouble in marked.troubles:
+        raise _bad(file, marked, trouble.text, trouble.at.start)
+    if not isinstance(marked.data, dict):
+        raise WrongUse(f"{file}: a graph is a mapping with title and tasks; nothing was added")
+    document = _in_money(marked)
+    try:
+        _check(document, by)
+    except BadInput as error:
+        where = loc_of(error.field, marked)
+        raise _bad(file, marked, str(error), marked.span(where).start) from error
+    return document
+
+
+def _bad(file: str, marked: Marked, text: str, start: int) -> BadGraph:
+    from arc.findings import Finding, render_finding
+    from arc.marked_yaml import Span
+
+    found = Finding(BadGraph.code, text, file, marked.place(Span(start, start + 1)))
+    return BadGraph(f"{render_finding(found)}\nnothing was added", where=found.where,
+                       problems=(found.as_json(),))  # fmt: skip
+
+
+def loc_of(field: str, marked: Marked) -> Loc:
+    """Where in the document a field such as `graph.tasks.build.after[0]` stands."""
+    loc: Loc = ()
+    for part in _parts(field.removeprefix("graph")):
+        step: str | int = int(part[1:-1]) if part.startswith("[") else part
+        if (*loc, step) not in marked.values:
+            break
+        loc = (*loc, step)
+    return loc
+
+
+def _in_money(marked: Marked) -> JsonObject:
+    """YAML reads 5.10 as a number; money is what was written, to the cent."""
+    return dict(_pairs(marked, marked.data, ()))
+
+
+def _pairs(marked: Marked, data: Plain, loc: Loc) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in data.items() if isinstance(data, dict) else ():
+        yield name, _value(marked, value, (*loc, name))
+
+
+def _value(marked: Marked, value: Plain, loc: Loc) -> JsonValue:
+    if isinstance(value, dict):
+        return dict(_pairs(marked, value, loc))
+    if isinstance(value, list):
+        return [_value(marked, one, (*loc, place)) for place, one in enumerate(value)]
+    if loc[-1] in MONEY and isinstance(value, int | float) and not isinstance(value, bool):
+        span = marked.values[loc]
+        return marked.text[span.start : span.end]
+    return value

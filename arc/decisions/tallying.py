@@ -1,0 +1,170 @@
+"""Counts what a node's events say: ends, waits, claims, money and time; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, MutableMapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+from agent_node.clock import parse_iso
+from agent_node.strict import JsonObject, JsonValue
+
+UNIT = 10**6  # every count is kept in millionths, as whole numbers: sums of money never drift
+WAITING_MAX = 20_000  # tasks of one node whose READY was heard and whose claim was not yet
+COST_MAX = Decimal(10**6)
+COST_TEXT_MAX = 40
+SECONDS_MAX = 10**8
+# Upper bounds of the buckets that waits are counted in, in seconds; the last one is endless.
+WAITS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400,
+           43200, 86400)  # fmt: skip
+ENDLESS = "+Inf"
+# A kind that is not in here is counted as `other`: a node may not make rows without end.
+KINDS = frozenset({
+    "timeout", "crash", "rate_limit", "invalid_output", "auth_failure", "budget_exceeded",
+    "cancelled", "stalled", "dependency_failed",
+})  # fmt: skip
+OTHER = "other"
+
+Labels = tuple[tuple[str, str], ...]
+Tally = Counter[tuple[str, Labels]]
+
+_is_word = re.compile(r"[a-z][a-z0-9_-]{0,63}").fullmatch
+_COUNTED = {
+    "task_added": "tasks_added_total",
+    "task_arrived": "tasks_arrived_total",
+    "task_moved": "tasks_left_total",
+    "task_cancelled": "tasks_cancelled_total",
+    "task_parked": "tasks_parked_total",
+    "task_retrying": "tasks_retried_total",
+    "task_interrupted": "tasks_interrupted_total",
+    "task_dead_lettered": "tasks_dead_lettered_total",
+}
+_OF_AN_AGENT = {
+    "task_claimed": "agent_claims_total",
+    "task_started": "agent_starts_total",
+    "task_stalled": "agent_heartbeat_misses_total",
+}
+_ENDS = {"task_completed": "tasks_completed_total", "task_failed": "tasks_failed_total"}
+
+
+def tally_events(
+    node: str, events: Iterable[JsonObject], waiting: MutableMapping[str, datetime]
+) -> Tally:
+    """What these events of one node add to its counts.
+
+    `waiting` is what is remembered between two pages: since when a task is READY. A wait whose
+    beginning was not heard is not counted.
+    """
+    found: Tally = Counter()
+    for event in events:
+        _count(found, node, event)
+        _note_wait(found, node, event, waiting)
+    return found
+
+
+def _count(found: Tally, node: str, event: JsonObject) -> None:
+    name = str(event.get("event"))
+    if name in _COUNTED:
+        found[_COUNTED[name], (("node", node),)] += UNIT
+    agent = (("agent", _word(event.get("by"))), ("node", node))
+    if name in _OF_AN_AGENT:
+        found[_OF_AN_AGENT[name], agent] += UNIT
+    if name not in _ENDS or event.get("n") is None:
+        return  # a person's word on a task that no attempt ended
+    said = event.get("data")
+    data = said if isinstance(said, dict) else {}
+    if name == "task_failed":
+        reason = data.get("error_kind")
+        kind = reason if reason in KINDS else OTHER if reason else "crash"
+        found[_ENDS[name], (*agent, ("reason", str(kind)))] += UNIT
+    else:
+        found[_ENDS[name], agent] += UNIT
+    found["task_cost_usd_total", agent] += _millionths(data.get("cost_usd"))
+    found["agent_busy_seconds_total", agent] += _seconds(data.get("duration_s"))
+
+
+def _note_wait(
+    found: Tally, node: str, event: JsonObject, waiting: MutableMapping[str, datetime]
+) -> None:
+    uid, state = str(event.get("uid")), event.get("state")
+    if state is None:
+        return
+    since = waiting.pop(uid, None)
+    try:
+        at = parse_iso(str(event.get("at")))
+    except (ValueError, OverflowError):
+        return
+    if state == "READY":
+        while len(waiting) >= WAITING_MAX:
+            waiting.pop(next(iter(waiting)))
+        waiting[uid] = at
+    elif state == "CLAIMED" and since is not None:
+        seconds = max((at - since).total_seconds(), 0.0)
+        labels = (("le", bucket_of(seconds)), ("node", node))
+        found["task_queue_wait_seconds", labels] += UNIT
+        found["task_queue_wait_seconds_sum", (("node", node),)] += int(seconds * UNIT)
+
+
+def bucket_of(seconds: float) -> str:
+    """The upper bound of the bucket that such a wait is counted in."""
+    return next((f"{bound:g}" for bound in WAITS_S if seconds <= bound), ENDLESS)
+
+
+def quantile(buckets: dict[str, int], share: float) -> float | None:
+    """The wait that this share of all waits does not exceed, by straight lines within a bucket.
+
+    None: there were none. What lies beyond the last bound is told as that bound.
+    """
+    total = sum(buckets.values())
+    if not total:
+        return None
+    wanted, below, low = share * total, 0, 0.0
+    for bound in WAITS_S:
+        here = buckets.get(f"{bound:g}", 0)
+        if here and below + here >= wanted:
+            return low + (bound - low) * max(wanted - below, 0) / here
+        below, low = below + here, float(bound)
+    return float(WAITS_S[-1])
+
+
+def _word(value: JsonValue) -> str:
+    return value if isinstance(value, str) and _is_word(value) else OTHER
+
+
+def _millionths(value: JsonValue) -> int:
+    """Money as a decimal string; what is none, or absurd, is not counted."""
+    try:
+        readable = isinstance(value, str) and len(value) <= COST_TEXT_MAX
+        money = Decimal(str(value)) if readable else Decimal(0)
+    except InvalidOperation:
+        return 0
+    return int(money * UNIT) if money.is_finite() and 0 <= money <= COST_MAX else 0
+
+
+def _seconds(value: JsonValue) -> int:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return 0
+    return int(value * UNIT) if 0 <= value <= SECONDS_MAX else 0
+
+
+def tally_run(sensor: str, outcome: str, took_s: float, kept: Iterable[tuple[str, int]],
+              moves: Iterable[tuple[str, str]]) -> Tally:  # fmt: skip
+    """What one run of a sensor adds: (rule, count) of tasks kept, (why, outcome) of moves."""
+    found: Tally = Counter()
+    found["sensor_runs_total", (("outcome", outcome), ("sensor", sensor))] += UNIT
+    found["sensor_seconds_total", (("sensor", sensor),)] += int(took_s * UNIT)
+    for rule, count in kept:
+        found["fleet_refusals_total", (("rule", rule), ("sensor", sensor))] += count * UNIT
+    for why, how in moves:
+        found["fleet_moves_total", (("outcome", how), ("why", why))] += UNIT
+    return found
+
+
+def tally_stranded(seconds: Iterable[tuple[str, float]]) -> Tally:
+    """Stranded time by its cause, in minutes of a node."""
+    found: Tally = Counter()
+    for cause, more in seconds:
+        found["fleet_stranded_node_minutes_total", (("cause", cause),)] += int(more / 60 * UNIT)
+    return found

@@ -1,0 +1,116 @@
+"""Keeps what stores have yet to hear of births and cancels, and were told of tasks gone badly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from agent_node.clock import Clock, iso
+
+from .decisions.outbox import COMPLETED, EndHeard, JoinHeard
+
+if TYPE_CHECKING:
+    from .journal import Row, Rows, Value
+
+BIRTHS_MAX = 10_000  # that one run looks at
+
+
+@dataclass(frozen=True)
+class OwedCancel:
+    """One task that is to be cancelled wherever it is: whose word it was, and why."""
+
+    uid: str
+    by: str
+    reason: str
+
+
+class OutBook:
+    """What outlives a run of the outbox: only what cannot be asked of the nodes again."""
+
+    def __init__(self, rows: Rows, clock: Clock) -> None:
+        self._rows, self._clock = rows, clock
+
+    def note_births(self, births: Iterable[JoinHeard]) -> None:
+        """These were born into graphs; whoever keeps the graph has to hear it. Written before the
+        events count as heard, so that none is lost with the hub.
+        """
+        now = iso(self._clock.now())
+        self._write(
+            "INSERT OR IGNORE INTO birth (uid, dag, node, seq, parent, name, waits, at)"
+            " VALUES (?,?,?,?,?,?,?,?)",
+            [(one.uid, one.dag, one.node, one.seq, one.parent, one.name, int(one.waits), now)
+             for one in births],
+        )  # fmt: skip
+
+    def _write(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
+        """All of them in one transaction; none for nothing."""
+        if rows:
+            with self._rows.transaction():
+                self._rows.write_many(statement, rows)
+
+    def open(self) -> bool:
+        """Whether somebody may have to be told of a birth, a cancel, or of what lives again."""
+        rows = self._rows.read("SELECT EXISTS (SELECT 1 FROM birth) AS born,"
+                               " EXISTS (SELECT 1 FROM owed_cancel) AS owed")  # fmt: skip
+        return bool(rows[0]["born"] or rows[0]["owed"] or self.revived())
+
+    def owe_cancels(self, uids: Iterable[str], *, by: str, reason: str) -> None:
+        """These are to be cancelled wherever they are; on the disk before this returns."""
+        now = iso(self._clock.now())
+        with self._rows.transaction(durable=True):
+            self._rows.write_many(
+                "INSERT OR IGNORE INTO owed_cancel (uid, said_by, reason, at) VALUES (?,?,?,?)",
+                [(uid, by, reason, now) for uid in uids])  # fmt: skip
+
+    def owed_cancels(self) -> tuple[OwedCancel, ...]:
+        """What is still to be cancelled, oldest first."""
+        rows = self._rows.read("SELECT * FROM owed_cancel ORDER BY rowid")
+        return tuple(OwedCancel(str(row["uid"]), str(row["said_by"]), str(row["reason"]))
+                     for row in rows)  # fmt: skip
+
+    def cancelled(self, uids: Iterable[str]) -> None:
+        """These are over, or a person lets them live after all."""
+        self._write("DELETE FROM owed_cancel WHERE uid = ?", [(uid,) for uid in uids])
+
+    def births(self) -> tuple[JoinHeard, ...]:
+        """Births that nobody was told of yet, oldest first."""
+        rows = self._rows.read("SELECT * FROM birth ORDER BY rowid LIMIT ?", [BIRTHS_MAX])
+        return tuple(map(_birth, rows))
+
+    def heard_of(self, uids: Iterable[str]) -> None:
+        """Whoever keeps their graph knows of these births."""
+        self._write("DELETE FROM birth WHERE uid = ?", [(uid,) for uid in uids])
+
+    def telling(self, store: str, ends: Iterable[EndHeard]) -> None:
+        """The store is about to be told these ends. Bad ones are kept: they may be taken back."""
+        now = iso(self._clock.now())
+        self._write(
+            "INSERT OR REPLACE INTO end_told (store, uid, node, at) VALUES (?,?,?,?)",
+            [(store, one.uid, one.node, now) for one in ends if one.state != COMPLETED],
+        )
+
+    def revived(self) -> tuple[tuple[str, str], ...]:
+        """(store, uid): the store was told of a bad end there, and the task lives again or is done.
+
+        That is read off what is known of ends now, so no word of it can be missed.
+        """
+        rows = self._rows.read(
+            "SELECT store, uid FROM end_told AS t WHERE NOT EXISTS (SELECT 1 FROM task_end AS e"
+            " WHERE e.uid = t.uid AND e.node = t.node AND e.state <> 'COMPLETED')"
+            " ORDER BY store, uid"
+        )
+        return tuple((str(row["store"]), str(row["uid"])) for row in rows)
+
+    def alive(self, store: str, uids: Sequence[str]) -> None:
+        """The store knows that these live again."""
+        self._write("DELETE FROM end_told WHERE store = ? AND uid = ?",
+                    [(store, uid) for uid in uids])  # fmt: skip
+
+
+def _birth(row: Row) -> JoinHeard:
+    return JoinHeard(
+        uid=str(row["uid"]), dag=str(row["dag"]), node=str(row["node"]),
+        seq=cast("int", row["seq"]), parent=cast("str | None", row["parent"]),
+        name=cast("str | None", row["name"]), waits=bool(row["waits"]),
+    )  # fmt: skip

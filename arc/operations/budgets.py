@@ -1,0 +1,77 @@
+"""Tells what may be spent and what was: of the fleet, of each node, and of each graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject, JsonValue
+from arc.asking import ENTRIES_MAX, reading
+from arc.decisions.tallying import UNIT
+from arc.looking import INBOX
+
+from . import Told
+from .everybody import ask_all, not_asked
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+COSTS = "task_cost_usd_total"
+MONEY_MAX = 64
+WAITING_MAX = 2**53
+
+
+async def budget(hub: Hub, args: JsonObject) -> Told:
+    """Every scope that has a limit, as the store that keeps its books tells it; and what was spent
+    today on each node: as it says itself, and as the hub heard it. One that does not answer is
+    unknown.
+    """
+    answers = await ask_all(hub, "budget", {}, _scopes)
+    heard = _heard_today(hub)
+    names = sorted({*hub.roles(), *(node for node in heard if node not in {"", INBOX})})
+    nodes: list[JsonValue] = [
+        {"node": name, "known": name in answers.said, "heard_today_usd": _money(heard.get(name)),
+         "spent_today_usd": _own(answers.said.get(name, []))}
+        for name in names
+    ]  # fmt: skip
+    data: JsonObject = {
+        "scopes": [one for name in sorted(answers.said) for one in answers.said[name]
+                   if one["limit_usd"] is not None],
+        "nodes": nodes, "heard_today_usd": _money(sum(heard.values())),
+        "unread": [*sorted(answers.failed)],
+    }  # fmt: skip
+    return Told(data, 3 if answers.failed else 0, answers.partial, not_asked(hub))
+
+
+def _scopes(node: str, said: JsonObject) -> list[JsonObject]:
+    with reading(node, "budget"):
+        return [_scope(node, one) for one in Fields(said).objects("scopes", ENTRIES_MAX)]
+
+
+def _scope(node: str, one: Fields) -> JsonObject:
+    scope = one.text("scope", 80)
+    money: JsonObject = {name: one.maybe_text(name, MONEY_MAX) for name in
+                         ("limit_usd", "spent_usd", "reserved_usd", "remaining_usd")}  # fmt: skip
+    return {
+        "store": node, "scope": scope, **money, "urgent_overdraft": one.flag("urgent_overdraft"),
+        "waiting": one.maybe_whole("waiting", 0, WAITING_MAX),
+    }  # fmt: skip
+
+
+def _own(scopes: list[JsonObject]) -> JsonValue:
+    """What a node says itself that it spent today; null: it did not say."""
+    return next((one["spent_usd"] for one in scopes if one["scope"] == "node"), None)
+
+
+def _heard_today(hub: Hub) -> Counter[str]:
+    """What attempts said today that they cost, by node, in millionths; as events told it."""
+    found: Counter[str] = Counter()
+    for (_, labels), value in hub.journal.tallies.of_today(COSTS).items():
+        found[dict(labels).get("node", "")] += value
+    return found
+
+
+def _money(millionths: int | None) -> str:
+    return format((Decimal(millionths or 0) / UNIT).normalize() + Decimal("0.00"), "f")

@@ -1,0 +1,135 @@
+"""Takes a graph into the hub's own queue, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from agent_node.errors import BadInput
+from agent_node.graph_document import minted, read_graph
+from agent_node.graphs import Graph
+from agent_node.readiness import edges_of
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.errors import BadGraph, NotFound, NotFoundYet
+from arc.graph_answers import Submitted, read_submitted
+from arc.journal_ends import TaskEnd
+from arc.looking import INBOX
+
+from . import Told
+from .everybody import incarnation_of
+from .finding import Found, find_task
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+REFUSED = 1
+OUTSIDE_MAX = 200  # tasks outside of a graph that it may wait for, when it is handed in here
+AT_ONCE = 8
+SHOWN_MAX = 20
+NOTHING = "nothing was added"
+ROUTER = "fleet-router"
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "DEAD_LETTERED")
+
+
+async def dag_submit(hub: Hub, args: JsonObject) -> Told:
+    """Every name, edge and field is checked before the queue is asked; a repeat of the same
+    document with its ids, or under its key, makes no second graph.
+    """
+    asked = Fields(args)
+    by, dry_run = asked.text_or("by", "human:unknown"), asked.flag("dry_run")
+    document = minted(asked.inside("graph").values, hub.mint)
+    graph = _checked(document, hub, by)
+    await know_outside(hub, outside_of(graph))
+    fields: JsonObject = {"graph": document, "by": by, "dry_run": dry_run,
+                          **await incarnation_of(hub.inbox)}  # fmt: skip
+    said = read_submitted(INBOX, await hub.inbox.ask("submit", fields))
+    if said.outcome == "added" and not dry_run:
+        hub.homes[said.dag] = INBOX
+        hub.journal.runs.log("dag_submitted", fields={"dag": said.dag, "tasks": said.tasks,
+                                                      "by": by})  # fmt: skip
+        goes_on(hub, "a graph began")
+    return _told(hub, graph, said, dry_run=dry_run)
+
+
+def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
+    try:
+        return read_graph(document, mint=hub.mint, source=by)
+    except BadInput as error:
+        raise BadGraph(f"{error}; nothing was added", where=error.field) from error
+
+
+def goes_on(hub: Hub, because: str) -> None:
+    """What became READY by it is routed at once; from now on ends are listened for."""
+    hub.awaiting, hub.tied_at = True, hub.clock.boottime()
+    if hub.schedule is not None:
+        hub.schedule.soon(ROUTER, because, woken=frozenset({INBOX}))
+
+
+def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
+    refused = said.outcome == "refused"
+    paths: JsonObject = {
+        "roots": [*(said.roots or graph.roots)], "leaves": [*(said.leaves or graph.leaves)],
+        "critical_path": [*(said.critical_path or graph.critical_path)],
+    }  # fmt: skip
+    return Told({
+        "dag": said.dag or graph.id, "outcome": said.outcome, "title": graph.title,
+        "rule": said.because.rule if said.because else "",
+        "because": said.because.text if said.because else "",
+        "tasks": said.tasks or len(graph.members), "dry_run": dry_run, **paths,
+        "names": {one.task.uid: one.name for one in graph.members},
+        "budget_usd": graph.budget_usd, "then": graph.then is not None,
+        "hub_running": hub.schedule is not None,
+    }, exit=REFUSED if refused else 0)  # fmt: skip
+
+
+def outside_of(graph: Graph) -> tuple[str, ...]:
+    """The tasks that members wait for and that are no members, each once."""
+    inside = {one.task.uid for one in graph.members}
+    return tuple(dict.fromkeys(
+        edge.needs for one in graph.members
+        for edge in edges_of(one.task.depends_on, of=one.task.uid) if edge.needs not in inside
+    ))  # fmt: skip
+
+
+async def know_outside(hub: Hub, uids: Sequence[str]) -> list[Found]:
+    """Each of these tasks, by its uid or a part of it; `NotFound` names those that no node has, for
+    whatever waited for them would wait for ever. Ends that are seen here need no event any more.
+    """
+    if len(uids) > OUTSIDE_MAX:
+        raise NotFound(f"it waits for {len(uids)} tasks outside of it; {OUTSIDE_MAX} are looked up")
+    gate = asyncio.Semaphore(AT_ONCE)
+    said = await asyncio.gather(*(_find(hub, uid, gate) for uid in uids))
+    unknown = [one for one in said if isinstance(one, NotFound | NotFoundYet)]
+    if unknown:
+        raise _nowhere(unknown)
+    found = [one for one in said if isinstance(one, Found)]
+    _note_ends(hub, found)
+    return found
+
+
+def _nowhere(unknown: Sequence[NotFound | NotFoundYet]) -> NotFound | NotFoundYet:
+    said = "\n".join(f"it would wait for ever for {one}" for one in unknown[:SHOWN_MAX])
+    if any(isinstance(one, NotFoundYet) for one in unknown):
+        return NotFoundYet(said, hint=NOTHING)
+    return NotFound(said, hint=NOTHING)
+
+
+async def _find(
+    hub: Hub, uid: str, gate: asyncio.Semaphore
+) -> Found | NotFound | NotFoundYet:
+    try:
+        async with gate:
+            return await find_task(hub, uid)
+    except (NotFound, NotFoundYet) as error:
+        return error
+
+
+def _note_ends(hub: Hub, found: Iterable[Found]) -> None:
+    now = hub.clock.now()
+    known = {one.uid for one in hub.journal.ends.all_of(one.uid for one in found)}
+    hub.journal.ends.note(
+        TaskEnd(one.node, one.uid, str(one.task.state), now, one.task.failure_reason or "")
+        for one in found if one.task.state in ENDED and one.uid not in known
+    )  # fmt: skip

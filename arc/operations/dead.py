@@ -1,0 +1,142 @@
+"""Lists and shows dead letters wherever they lie, with every attempt and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from agent_node.task import to_wire
+from agent_node.text import safe_text, short_uids
+from agent_node.ulid import is_ulid
+from arc.dead_answers import Letter, Meant, letter_line, meant_by, read_dead, total_of
+from arc.errors import Ambiguous, ArcError, NotFound, NotFoundYet
+from arc.links import Link
+
+from . import Told
+from .everybody import Answers, check_node, link_of, not_asked
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+PAGE = 1000
+LETTERS_MAX = 20_000  # of one node that one answer looks at
+SHOWN = 200
+CANDIDATES = 20
+
+
+@dataclass(frozen=True)
+class Pile:
+    """Every dead letter of the nodes that answered, oldest first at each, and who did not."""
+
+    letters: tuple[Letter, ...]
+    failed: Mapping[str, ArcError]
+    suspended: tuple[str, ...]
+    cut: tuple[str, ...] = ()  # nodes that have more than one answer looks at
+
+    @property
+    def partial(self) -> tuple[JsonObject, ...]:
+        """The failures as they stand in an envelope."""
+        return Answers({}, self.failed).partial
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is in no answer."""
+        more = tuple(f"{node} has more than {LETTERS_MAX} dead letters; only the oldest were "
+                     "looked at" for node in self.cut)  # fmt: skip
+        return (*self.suspended, *more)
+
+
+async def pile_of(hub: Hub, meant: Meant) -> Pile:
+    """All dead letters that are meant; nodes are asked at once, page by page."""
+    if meant.node is not None and meant.node != "inbox":
+        check_node(hub, meant.node)
+    links = [link_of(hub, name) for name in ([meant.node] if meant.node else sorted(hub.links))]
+    found = await asyncio.gather(*(_letters(link, meant) for link in links))
+    letters = tuple(one for some in found if isinstance(some, list) for one in some)
+    failed = {link.name: said for link, said in zip(links, found, strict=True)
+              if isinstance(said, ArcError)}  # fmt: skip
+    full = Counter(one.node for one in letters)
+    cut = tuple(sorted(node for node, count in full.items() if count >= LETTERS_MAX))
+    left = () if meant.node is not None else not_asked(hub)
+    return Pile(tuple(one for one in letters if meant.takes(one)), failed, left, cut)
+
+
+async def _letters(link: Link, meant: Meant) -> list[Letter] | ArcError:
+    letters: list[Letter] = []
+    asked: JsonObject = {"limit": PAGE, "poison": meant.poison}
+    try:
+        while len(letters) < LETTERS_MAX:
+            page, following = read_dead(link.name, await link.ask("dead", dict(asked)))
+            letters += page
+            if following is None or not page:  # a list that says nothing new has ended
+                break
+            asked["after"] = following
+    except ArcError as error:
+        return error
+    return letters[:LETTERS_MAX]
+
+
+async def dead_list(hub: Hub, args: JsonObject) -> Told:
+    """Dead letters that fit, by node and the order they came; what they cost, and how they died."""
+    asked = Fields(args)
+    limit = asked.limit(SHOWN, LETTERS_MAX)
+    pile = await pile_of(hub, meant_by(asked))
+    kinds = Counter(one.kind or "?" for one in pile.letters)
+    data: JsonObject = {
+        "dead": [letter_line(one) for one in pile.letters[:limit]],
+        "more": len(pile.letters) > limit, "count": len(pile.letters),
+        "by_kind": dict(kinds.most_common()), "unread": [*sorted(pile.failed)],
+        "poison": sum(one.poison for one in pile.letters),
+        "total_cost_usd": total_of([one.total_cost_usd for one in pile.letters]),
+    }  # fmt: skip
+    return Told(data, 3 if pile.failed else 0, pile.partial, pile.warnings)
+
+
+async def dead_show(hub: Hub, args: JsonObject) -> Told:
+    """One dead letter whole: every attempt, where, by whom, how it failed and what it cost."""
+    pile = await pile_of(hub, Meant())
+    letter = pick(pile, Fields(args).text("task", 64))
+    data: JsonObject = {
+        **letter_line(letter), "resolution": letter.resolution, "task": to_wire(letter.task),
+        "history": [dict(one) for one in letter.attempts],
+    }  # fmt: skip
+    return Told(data, warnings=pile.warnings)
+
+
+def pick(pile: Pile, part: str) -> Letter:
+    """The dead letter that is meant by this beginning or end of a uid.
+
+    `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
+    """
+    wanted = part.strip().upper()
+    found = [one for one in pile.letters if _fits(one.task.uid, wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Ambiguous(f"{part[:40]}: could be any of these:\n{_candidates(found)}",
+                        hint="give more of the uid")  # fmt: skip
+    if pile.failed or pile.suspended:
+        silent = "; ".join([*(f"{name} did not answer" for name in sorted(pile.failed)),
+                            *pile.suspended])  # fmt: skip
+        raise NotFoundYet(f"{part[:40]}: no node that answered has such a dead letter; {silent}")
+    raise NotFound(f"{part[:40]}: no dead letter's uid begins or ends so",
+                   hint="arc dead list shows those that are there; of other tasks: arc tasks show")
+
+
+def _fits(uid: str, part: str) -> bool:
+    if is_ulid(part):
+        return uid == part
+    return bool(part) and (uid.startswith(part) or uid.endswith(part))
+
+
+def _candidates(letters: Sequence[Letter]) -> str:
+    short = short_uids(one.task.uid for one in letters)
+    return "\n".join(
+        f"  {short[one.task.uid]}  {one.task.uid}  {one.node}  {safe_text(one.task.subject, 60)}"
+        for one in letters[:CANDIDATES]
+    )

@@ -1,0 +1,60 @@
+"""Looks up what a blocked task waits for, wherever in the fleet that is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_node.readiness import edges_of
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import Task
+from agent_node.text import safe_text
+from arc.decisions.why_waiting import NOWHERE, UNSEEN, Hold, Needed, Waiting, why_it_waits
+from arc.errors import NotFound, NotFoundYet
+
+from .finding import find_task
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+LOOKED_MAX = 20  # of the tasks that it waits for; the others are counted
+TEXT_MAX = 500
+BLOCKED = "PENDING"
+
+
+async def waiting_of(hub: Hub, task: Task) -> JsonObject:
+    """What `why` adds for a task that is blocked; nothing for every other one."""
+    if task.state != BLOCKED:
+        return {}
+    edges = edges_of(task.depends_on, of=task.uid)
+    needed = await asyncio.gather(*(_needed(hub, edge.needs, edge.on_failure)
+                                    for edge in edges[:LOOKED_MAX]))  # fmt: skip
+    answer = why_it_waits(task.uid, needed, _holds(task))
+    return {} if answer is None else _out(answer, more=len(edges) - len(needed))
+
+
+async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:
+    try:
+        found = await find_task(hub, uid)
+    except NotFound:
+        return Needed(uid, on_failure, NOWHERE)
+    except NotFoundYet:
+        return Needed(uid, on_failure, UNSEEN)
+    return Needed(uid, on_failure, str(found.task.state), found.node, found.task.subject)
+
+
+def _holds(task: Task) -> list[Hold]:
+    """What keeps it beside its edges, in its node's own words."""
+    return [
+        Hold(safe_text(str(one["rule"]), 64), safe_text(str(one.get("text") or ""), TEXT_MAX))
+        for one in task.blocked_by if isinstance(one, dict) and one.get("rule")
+    ]  # fmt: skip
+
+
+def _out(answer: Waiting, *, more: int) -> JsonObject:
+    edges: list[JsonValue] = [
+        {"uid": one.uid, "on_failure": one.on_failure, "state": one.state, "node": one.node,
+         "subject": one.subject, "says": says} for one, says in answer.edges
+    ]  # fmt: skip
+    return {"verdict": answer.verdict, "result": answer.says, "by_hand": [*answer.verbs],
+            "waits_for": edges, "waits_for_more": max(more, 0)}  # fmt: skip

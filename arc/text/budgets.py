@@ -1,0 +1,38 @@
+"""Renders what may be spent and what was."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+
+from .columns import objects, rows, said
+from .look import Look
+
+
+def render_budget(data: JsonObject, look: Look) -> str:
+    """A line a limit, then a line a node with what was spent there today."""
+    scopes, nodes = objects(data, "scopes"), objects(data, "nodes")
+    parts: list[str] = []
+    if scopes:
+        lines = [(_whose(one), said(one.get("limit_usd")), said(one.get("spent_usd")),
+                  said(one.get("reserved_usd")), said(one.get("remaining_usd")),
+                  said(one.get("waiting"))) for one in scopes]  # fmt: skip
+        head = ("BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "HELD BACK")
+        parts.append(rows(head, lines, look))
+    else:
+        unread = said(data.get("unread"), "")
+        parts.append("no limit is set" + (f" where it could be seen; not {unread}" * bool(unread)))
+    if nodes:
+        today = [(said(one.get("node")), said(one.get("spent_today_usd"), "unknown"),
+                  said(one.get("heard_today_usd"))) for one in nodes]
+        parts.append(rows(("NODE", "SPENT TODAY", "AS WAS HEARD"), today, look))
+    parts.append(f"spent today, as was heard: {said(data.get('heard_today_usd'))} USD")
+    return "\n".join(parts)
+
+
+def _whose(one: JsonObject) -> str:
+    scope, store = said(one.get("scope")), said(one.get("store"))
+    if scope == "fleet":
+        return "the fleet, a day"
+    if scope == "node":
+        return f"{store}, a day"
+    return f"graph {scope.removeprefix('dag:')}"

@@ -1,0 +1,83 @@
+"""Renders dead letters, one with its whole history, and what became of decisions about them."""
+
+from __future__ import annotations
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted
+
+from .columns import inside, number, objects, rows, said, shorts, subject
+from .look import Look
+
+MESSAGE_SHOWN = 60  # characters of a message in a line of a terminal
+
+
+def render_dead(data: JsonObject, look: Look) -> str:
+    """A line a dead letter, by node; then how they died and what they cost together."""
+    dead = objects(data, "dead")
+    unread = said(data.get("unread"), "")
+    if not dead:
+        return f"no dead letters on those that answered; not {unread}" if unread else (
+            "no dead letters")
+    short = shorts(dead)
+    lines = [
+        (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("node")),
+         said(one.get("kind")), said(one.get("attempts")), said(one.get("total_cost_usd")),
+         said(one.get("died_at")), "poison" if one.get("poison") else "",
+         "yes" if one.get("reviewed") else "", subject(one.get("subject"), look))
+        for one in dead
+    ]  # fmt: skip
+    head = ("TASK", "P", "NODE", "DIED OF", "TRIES", "USD", "AT", "POISON", "REVIEWED", "SUBJECT")
+    kinds = ", ".join(f"{number(many):.0f} {said(kind)}"
+                      for kind, many in inside(data, "by_kind").items())  # fmt: skip
+    total = f"{counted(int(number(data.get('count'))), 'dead letter')}: {kinds}"
+    if data.get("total_cost_usd"):
+        total += f"; {said(data.get('total_cost_usd'))} USD"
+    more = ["… and more: --limit N"] if data.get("more") else []
+    return "\n".join([rows(head, lines, look), *more, total])
+
+
+def render_letter(data: JsonObject, look: Look) -> str:
+    """One dead letter: each attempt on a line, then what was said of it and what may be done."""
+    head = (f"{said(data.get('uid'))} {subject(data.get('subject'), look)} "
+            f"P{said(data.get('priority'))} on {said(data.get('node'))}")  # fmt: skip
+    died = f"  died {said(data.get('died_at'))} of {said(data.get('kind'))}: "
+    lines = [head, died + said(data.get("message"))]
+    if data.get("poison"):
+        lines.append("  poison: it failed wherever it was tried")
+    lines += [
+        f"  attempt {said(one.get('n'))} on {said(one.get('node'))} by {said(one.get('agent'))}: "
+        f"{said(one.get('error_kind') or one.get('outcome'))}, {said(one.get('duration_s'))} s, "
+        f"{said(one.get('cost_usd'))} USD: {said(one.get('message'))}"
+        for one in objects(data, "history")
+    ]
+    lines.append(f"  cost in all: {said(data.get('total_cost_usd'), 'not known')} USD")
+    reviewed, resolved = inside(data, "reviewed"), inside(data, "resolution")
+    if reviewed:
+        lines.append(f"  reviewed by {said(reviewed.get('by'))} {said(reviewed.get('at'))}: "
+                     f"{said(reviewed.get('note'))}")  # fmt: skip
+    if resolved:
+        lines.append(f"  {said(resolved.get('what'))} by {said(resolved.get('by'))} "
+                     f"{said(resolved.get('at'))}: {said(resolved.get('reason'))}")  # fmt: skip
+    uid = said(data.get("uid"))
+    now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
+    return "\n".join([*lines, f"  now: {now} --reason TEXT"])
+
+
+def render_decided(data: JsonObject, look: Look) -> str:
+    """What became of each."""
+    results = objects(data, "results")
+    if not results:
+        return "no dead letter fits; nothing was changed"
+    short = shorts(results)
+    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    lines = []
+    for one in results:
+        line = (f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now "
+                f"{said(one.get('state'))} on {said(one.get('node'))}")  # fmt: skip
+        if one.get("replaces"):
+            line += f"  in the place of {said(one.get('replaces'))}"
+        if one.get("rule"):
+            line += f"  {said(one.get('rule'))}: {said(one.get('because'))}"
+        lines.append(line + mark)
+    done = sum(one.get("outcome") != "refused" for one in results)
+    return "\n".join([*lines, f"{said(data.get('do'))}: {done} of {len(results)}"])

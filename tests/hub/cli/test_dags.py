@@ -1,0 +1,165 @@
+"""`arc dag …`: a graph from a file to its end, in text and in JSON, with its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import uid
+from tests.hub.cli.desk import Desk, Ran
+
+NIGHTLY = b"""\
+title: nightly
+key: nightly-1
+budget_usd: 5.10
+tasks:
+  fetch: {subject: fetch it}
+  parse: {subject: parse it, after: [fetch]}
+  mail: {subject: mail it, after: [{task: parse, on_failure: skip}]}
+  ping: {subject: ping them}
+"""
+
+
+def submitted(desk: Desk, raw: bytes = NIGHTLY, *words: str) -> Ran:
+    return desk.arc("dag", "submit", "-", *words, stdin=raw)
+
+
+def dag_of(desk: Desk) -> str:
+    return str(submitted(desk, NIGHTLY, "--json").data["dag"])
+
+
+def test_a_graph_of_a_file_is_added_with_its_shape(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "nightly.yaml"
+    file.write_bytes(NIGHTLY)
+    ran = desk.arc("dag", "submit", str(file))
+    assert ran.code == 0, ran.err
+    assert ran.lines[0].endswith('added: 4 tasks  "nightly"')
+    assert ran.lines[1] == "  critical path: fetch -> parse -> mail"
+    assert ran.lines[2] == "  roots: fetch, ping"
+    assert desk.arc("tasks", "count", "--state", "READY").out == "2\n"
+    assert desk.arc("tasks", "count", "--state", "PENDING").out == "2\n"
+
+
+def test_a_dry_run_adds_nothing_and_says_the_same_shape(desk: Desk) -> None:
+    ran = submitted(desk, NIGHTLY, "--dry-run")
+    assert ran.code == 0
+    assert "would be added: 4 tasks" in ran.out
+    assert desk.arc("dag", "list", "--all").out.startswith("no graphs")
+    assert desk.arc("tasks", "count", "--state", "READY").out == "0\n"
+
+
+def test_a_second_time_under_one_key_is_no_second_graph(desk: Desk) -> None:
+    first = dag_of(desk)
+    again = submitted(desk, NIGHTLY, "--json")
+    assert (again.code, again.data["outcome"], again.data["dag"]) == (0, "exists", first)
+    other = submitted(desk, NIGHTLY.replace(b"ping them", b"ring them"))
+    assert other.code == 1
+    assert other.out.startswith("refused: key_conflict")
+    assert len(desk.arc("dag", "list", "--json").data["dags"]) == 1
+
+
+def test_what_is_wrong_with_a_file_is_one_error_and_nothing_is_added(desk: Desk) -> None:
+    ran = submitted(desk, NIGHTLY.replace(b"[fetch]", b"[mail]"))
+    assert ran.code == 2
+    assert ran.err.startswith("error[ARC-GRAPH]")
+    assert "parse -> mail -> parse" in ran.err or "mail -> parse -> mail" in ran.err
+    assert submitted(desk, b"{").code == 2
+    said = submitted(desk, b'{"title": "x", "tasks": {"a": {"subject": "a", "after": ["b"]}}}')
+    assert (said.code, "graph.tasks.a.after[0]" in said.err) == (2, True), said.err
+    assert said.err.startswith("error[ARC-GRAPH]")
+    assert desk.arc("dag", "submit", "/nowhere/at/all").code == 2
+    assert desk.arc("dag", "list", "--all", "--json").data["dags"] == []
+
+
+def test_the_picture_has_levels_states_and_what_each_waits_for(desk: Desk) -> None:
+    dag = dag_of(desk)
+    text, data = desk.both("dag", "show", dag[-6:])
+    assert text.code == 0
+    assert text.lines[0] == f'{dag}  running  "nightly"'
+    assert "of 5.10 USD" in text.out
+    assert [(one["name"], one["level"]) for one in data["tasks"]] == [
+        ("fetch", 1), ("ping", 1), ("parse", 2), ("mail", 3)]  # fmt: skip
+    (mail,) = [line for line in text.lines if " mail " in line and "PENDING" in line]
+    assert "parse:skip" in mail
+    assert mail.lstrip().startswith("3")
+
+
+def test_a_task_finds_its_graph_and_an_unknown_word_is_not_found(desk: Desk) -> None:
+    dag = dag_of(desk)
+    task = desk.arc("dag", "show", dag, "--json").data["tasks"][0]["uid"]
+    assert desk.arc("dag", "show", task, "--json").data["id"] == dag
+    assert desk.arc("dag", "show", uid(404)).code == 5
+    assert desk.arc("dag", "show", "not/a/uid").code == 2
+
+
+def test_a_graph_is_cancelled_with_a_reason_and_twice_is_the_same(desk: Desk) -> None:
+    dag = dag_of(desk)
+    assert desk.arc("dag", "cancel", dag).code == 7
+    dry = desk.arc("dag", "cancel", dag, "--dry-run")
+    assert dry.code == 0
+    assert "4 cancelled" in dry.out
+    assert desk.arc("dag", "show", dag, "--json").data["state"] == "running"
+    ran = desk.arc("dag", "cancel", dag, "--reason", "wrong input")
+    assert (ran.code, "cancelled: 4 cancelled" in ran.out) == (0, True), ran.out
+    assert desk.arc("dag", "cancel", dag, "--reason", "again").code == 0
+    assert desk.arc("tasks", "count", "--state", "CANCELLED").out == "4\n"
+    assert desk.arc("dag", "list").out.startswith("no graphs that run or failed")
+    assert desk.arc("dag", "list", "--all", "--json").data["dags"][0]["state"] == "cancelled"
+
+
+def test_a_task_in_no_graph_is_not_cancelled_as_one(desk: Desk) -> None:
+    (task,) = desk.waits("loom", 5)
+    assert desk.arc("dag", "cancel", task, "--reason", "x").code == 2
+    assert "a task that is in no graph" in desk.arc("dag", "show", task).out
+
+
+def test_a_node_that_does_not_answer_is_named(desk: Desk) -> None:
+    dag_of(desk)
+    desk.nodes.switch_off("iris")
+    ran = desk.arc("dag", "list")
+    assert ran.code == 3
+    assert "iris" in ran.err
+    assert len(desk.arc("dag", "list", "--json").data["dags"]) == 1
+
+
+@pytest.mark.parametrize(("word", "how"), [("", "fail"), (":skip", "skip"), (":run", "run")])
+def test_a_new_task_may_wait_for_one_by_a_part_of_its_uid(desk: Desk, word: str, how: str) -> None:
+    (first,) = desk.waits("loom", 5)
+    ran = desk.arc("tasks", "add", "then this", "--after", first[-6:].lower() + word, "--json")
+    assert ran.code == 0, ran.out
+    task = desk.arc("tasks", "show", ran.data["results"][0]["uid"], "--json").data["task"]
+    (edge,) = task["depends_on"]
+    assert (task["state"], edge["uid"]) == ("PENDING", first)
+    assert edge.get("on_failure", "fail") == how
+    text = desk.arc("why", task["uid"]).out
+    assert "waits for" in text
+    assert f"{first}  " in text
+
+
+def test_what_nobody_has_or_knows_is_no_edge(desk: Desk) -> None:
+    assert desk.arc("tasks", "add", "x", "--after", uid(404)).code == 5
+    wrong = desk.arc("tasks", "add", "x", "--after", f"{uid(5)}:skp")
+    assert wrong.code == 2
+    assert "did you mean skip" in wrong.err
+
+
+def test_a_task_may_be_added_to_a_graph(desk: Desk) -> None:
+    dag = dag_of(desk)
+    ran = desk.arc("tasks", "add", "one more", "--dag", dag[-6:], "--json")
+    assert ran.code == 0, ran.out
+    data = desk.arc("dag", "show", dag, "--json").data
+    assert ran.data["results"][0]["uid"] in {one["uid"] for one in data["tasks"]}
+
+
+def test_status_counts_graphs(desk: Desk) -> None:
+    assert "graphs:" not in desk.arc("status").out
+    dag_of(desk)
+    assert "graphs: 1 running   (arc dag list)" in desk.arc("status").out
+
+
+def test_a_hostile_title_cannot_drive_the_terminal(desk: Desk) -> None:
+    raw = NIGHTLY.replace(b"title: nightly", b'title: "night\\e[2Jly"')
+    ran = submitted(desk, raw)
+    assert "\x1b" not in ran.out + ran.err
+    assert "\x1b" not in desk.arc("dag", "list").out + desk.arc("dag", "show", "0").err

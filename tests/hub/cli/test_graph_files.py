@@ -1,0 +1,96 @@
+"""Graph files: YAML and JSON are read, and every fault is said with its line."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from arc.cli.graph_files import graph_in
+from arc.errors import ArcError, BadGraph, WrongUse
+
+GOOD = """\
+title: nightly
+budget_usd: 5.10
+tasks:
+  fetch: {subject: fetch it, max_cost_usd: 0.30}
+  parse: {subject: parse it, after: [fetch]}
+  mail:
+    subject: mail it
+    after: [{task: parse, on_failure: skip}]
+"""
+
+
+def read(text: str, file: str = "g.yaml") -> dict[str, object]:
+    return dict(graph_in(text.encode(), file, by="human:ann"))
+
+
+def fault(text: str, file: str = "g.yaml") -> ArcError:
+    with pytest.raises(ArcError) as caught:
+        read(text, file)
+    return caught.value
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    said = read(GOOD)
+    assert read(json.dumps(said), "g.json") == said
+    assert read(json.dumps(said), "stdin") == said
+    assert list(said["tasks"]) == ["fetch", "parse", "mail"]  # type: ignore[call-overload]
+
+
+def test_money_is_what_was_written_to_the_cent() -> None:
+    """Read as a number, 5.10 would be 5.1, and 0.30 something near it."""
+    said = read(GOOD)
+    assert said["budget_usd"] == "5.10"
+    assert Decimal(said["tasks"]["fetch"]["max_cost_usd"]) == Decimal("0.30")  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "line", "says"),
+    [
+        ("after: [fetch]", "after: [ftech]", 5, "ftech"),
+        ("subject: mail it", "subjct: mail it", 7, "subject"),
+        ("title: nightly", "titel: nightly", 1, "titel"),
+        ("budget_usd: 5.10", "budget_usd: -1", 2, "budget_usd"),
+        ("fetch it", "fetch it, after: [mail]", 4, "fetch"),
+    ],
+)
+def test_a_fault_is_said_with_its_line(was: str, becomes: str, line: int, says: str) -> None:
+    error = fault(GOOD.replace(was, becomes, 1))
+    assert isinstance(error, BadGraph)
+    assert error.exit_code == 2
+    assert error.where.startswith(f"g.yaml:{line}:"), (error.where, str(error))
+    assert says in str(error)
+    assert "nothing was added" in str(error)
+
+
+def test_a_cycle_is_named_by_its_tasks() -> None:
+    error = fault(GOOD.replace("fetch it", "fetch it, after: [mail]"))
+    assert "->" in str(error)
+    assert {"fetch", "parse", "mail"} <= set(str(error).replace(",", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title: [", "g.yaml:1:"),
+        ("- a\n- b\n", "a graph is a mapping"),
+        ("", "a graph is a mapping"),
+        ("title: a\ntitle: b\ntasks: {}\n", "stands here twice"),
+        ("title: !!python/object:os.system x\ntasks: {}\n", "means nothing here"),
+        ("a: &a [x,x]\nb: &b [*a,*a]\nc: *c\n", "g.yaml"),
+    ],
+)
+def test_what_is_no_graph_is_one_clear_error(text: str, says: str) -> None:
+    assert says in str(fault(text))
+
+
+def test_bad_json_is_said_with_line_and_column() -> None:
+    error = fault('{"title": "x",\n "tasks": }', "stdin")
+    assert isinstance(error, WrongUse)
+    assert "stdin:2:" in str(error)
+
+
+def test_a_file_that_is_too_long_is_not_read_to_its_end() -> None:
+    assert "at most" in str(fault("x" * (9 * 1024 * 1024)))

@@ -1,0 +1,226 @@
+"""A cycle waits for no node much longer than for the others, and hears it nevertheless."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agent_node.strict import JsonObject
+from arc.decisions.view import FleetView
+from arc.errors import ArcError, NodeSilent
+from arc.lateness import LEAST_S, SHARE, Lateness
+from arc.links import Link, Told
+from arc.survey import survey
+from tests.builders import FakeClock
+from tests.hub.links.test_familiar import a_status
+from tests.hub_nodes import ALink
+from tests.virtual_time import LoopClock, VirtualLoop, in_virtual_time
+
+LIFE = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+NEVER = 1e9
+
+
+class OpenLink(ALink):
+    """One whose session is open: what is put is told when it comes, or when its time is over."""
+
+    def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
+        async def tell() -> None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    said: JsonObject | ArcError = await self.ask(do)
+            except TimeoutError:
+                said = NodeSilent(self.name, "not answered")
+            told(said)
+
+        self.told = asyncio.create_task(tell())
+        return True
+
+
+@dataclass
+class Fleet:
+    """Nodes that answer after so many seconds each, and the cycles that look at them."""
+
+    takes: dict[str, float]
+    late: Lateness = field(default_factory=Lateness)
+    asked: dict[str, int] = field(default_factory=dict)
+    kind: type[ALink] = ALink
+    links: dict[str, Link] = field(default_factory=dict)
+
+    def link(self, name: str) -> Link:
+        async def say(do: str, fields: JsonObject) -> JsonObject:
+            self.asked[name] = self.asked.get(name, 0) + 1
+            await asyncio.sleep(self.takes[name])
+            return a_status(node=name)
+
+        return self.links.setdefault(name, self.kind(name, say, incarnation=LIFE))
+
+    async def cycle(self, *, pause_s: float = 300.0) -> tuple[FleetView, float]:
+        """One look after so long a pause, and how long it took."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        await asyncio.sleep(pause_s)
+        links: Mapping[str, Link] = {name: self.link(name) for name in self.takes}
+        began = loop.time()
+        view = await survey(links, roles={}, clock=LoopClock(loop), late=self.late)
+        return view, loop.time() - began
+
+
+async def whole(story: Coroutine[Any, Any, None]) -> None:
+    """And until every question that was left open has run out of its time."""
+    await story
+    await asyncio.sleep(20)
+
+
+def names(view: FleetView) -> list[str]:
+    return [node.name for node in view.seen]
+
+
+@pytest.mark.parametrize("kind", [ALink, OpenLink])
+@pytest.mark.parametrize("pause_s", [0.2, 2.0, 300.0])
+def test_a_node_that_went_silent_costs_the_others_a_twentieth_at_most_at_any_pace(
+    pause_s: float, kind: type[ALink]
+) -> None:
+    """Seen to fail (10 s in each cycle) without `late`, and with `_late` never filled."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.001}, kind=kind)
+        await fleet.cycle(pause_s=pause_s)
+        fleet.takes["loom"] = NEVER
+        view, took_s = await fleet.cycle(pause_s=pause_s)
+        assert took_s == pytest.approx(LEAST_S)
+        assert names(view) == ["ada", "iris"]
+        assert (view.unseen[0].name, view.unseen[0].rule) == ("loom", "silent")
+        assert "no answer yet (250 ms; the others took 3 ms at most)" in view.unseen[0].because
+        for _ in range(40):
+            view, took_s = await fleet.cycle(pause_s=pause_s)
+            assert took_s <= max(SHARE * pause_s, 4 * 0.003) + 1e-6
+            assert (names(view), view.unseen[0].rule) == (["ada", "iris"], "silent")
+
+    in_virtual_time(whole(story()))
+
+
+@pytest.mark.parametrize("pause_s", [0.5, 2.0, 20.0, 300.0])
+def test_a_node_that_drips_its_answers_costs_no_more(pause_s: float) -> None:
+    """Seen to fail without SHARE."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.001})
+        await fleet.cycle()
+        fleet.takes["loom"] = 0.9
+        await fleet.cycle(pause_s=pause_s)
+        for _ in range(40):
+            _, took_s = await fleet.cycle(pause_s=pause_s)
+            assert took_s <= max(SHARE * pause_s, 4 * 0.003) + SHARE + 1e-6
+
+    in_virtual_time(whole(story()))
+
+
+def test_a_distant_node_is_late_once_and_then_waited_for() -> None:
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.3})
+        fleet.late.answered("loom", 0.002)
+        for name in ("ada", "iris"):
+            fleet.late.answered(name, 0.002)
+        view, _ = await fleet.cycle()
+        assert names(view) == ["ada", "iris"]
+        for _ in range(5):
+            view, took_s = await fleet.cycle()
+            assert names(view) == ["ada", "iris", "loom"]
+            assert took_s == pytest.approx(0.3)
+
+    in_virtual_time(whole(story()))
+
+
+def test_one_question_at_a_time_is_open_beyond_its_cycle_and_its_end_is_told_once() -> None:
+    """Seen to fail with every cycle asking anew."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.001})
+        await fleet.cycle()
+        fleet.takes["loom"] = NEVER
+        for _ in range(10):
+            view, _ = await fleet.cycle(pause_s=0.5)
+        assert fleet.asked["loom"] == 2
+        assert "s after it was asked" in view.unseen[0].because
+        assert (fleet.late.take(), len(fleet.late.background)) == ((set(), []), 1)
+        for _ in range(60):
+            await fleet.cycle(pause_s=0.5)
+        came, news = fleet.late.take()
+        assert [(one.node, one.event) for one in news] == [("loom", "answer_never_came")]
+        assert news[0].took_s == pytest.approx(10)
+        assert (came, fleet.asked["loom"]) == (set(), 5)
+        fleet.takes["loom"] = 0.001
+        await fleet.cycle(pause_s=11)
+        view, _ = await fleet.cycle()
+        assert names(view) == ["ada", "iris", "loom"]
+        assert not fleet.late.background
+
+    in_virtual_time(whole(story()))
+
+
+def test_an_answer_that_came_late_is_asked_for_again_soon() -> None:
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.001}, kind=OpenLink)
+        await fleet.cycle()
+        fleet.takes["loom"] = 2.0
+        await fleet.cycle()
+        await fleet.cycle(pause_s=3)
+        came, news = fleet.late.take()
+        assert (came, [one.event for one in news]) == ({"loom"}, ["answer_came_late"])
+        assert news[0].took_s == pytest.approx(2)
+
+    in_virtual_time(whole(story()))
+
+
+def test_where_most_are_slow_nobody_is_late() -> None:
+    """A hub whose own line is slow does not take the one node beside it for the measure."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.001, "iris": 0.9, "loom": 0.8})
+        for name in fleet.takes:
+            fleet.late.answered(name, 0.001)
+        view, _ = await fleet.cycle()
+        assert names(view) == ["ada", "iris", "loom"]
+
+    in_virtual_time(whole(story()))
+
+
+def test_a_node_that_asks_for_cycles_of_its_own_and_says_nothing_holds_them_up_once() -> None:
+    """Nobody else is asked in such a cycle, so what the others took before is the measure."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.003, "iris": 0.002, "loom": 0.001})
+        await fleet.cycle()
+        fleet.takes = {"loom": NEVER}
+        _, took_s = await fleet.cycle()
+        assert took_s == pytest.approx(10)
+        for _ in range(40):
+            _, took_s = await fleet.cycle(pause_s=0.2)
+            assert took_s <= 4 * 0.003 + 1e-6
+
+    in_virtual_time(whole(story()))
+
+
+def test_a_first_contact_takes_as_long_as_it_takes() -> None:
+    """Seen to fail without `_known`."""
+
+    async def story() -> None:
+        fleet = Fleet({"ada": 0.001, "iris": 0.002, "loom": 3.0})
+        view, took_s = await fleet.cycle()
+        assert names(view) == ["ada", "iris", "loom"]
+        assert took_s == pytest.approx(3)
+
+    in_virtual_time(whole(story()))
+
+
+async def test_what_breaks_inside_a_look_ends_the_survey_and_hangs_nobody() -> None:
+    async def say(do: str, fields: JsonObject) -> JsonObject:
+        raise ZeroDivisionError
+
+    async with asyncio.timeout(5):
+        with pytest.raises(ZeroDivisionError):
+            await survey({"loom": ALink("loom", say)}, roles={}, clock=FakeClock(), late=Lateness())

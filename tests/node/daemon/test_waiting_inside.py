@@ -1,0 +1,72 @@
+"""Running tasks make others, wait for them, and are given what they left."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+from tests.node.daemon.living import ROOT, Node
+
+NODE = f"PYTHONPATH={ROOT} {sys.executable} -m agent_node"
+CHILD = """echo '{"output": {"found": 7}}' > $AGENT_ANSWER"""
+GRAPH = {"title": "parts", "tasks": {
+    "one": {"subject": "one", "body": CHILD},
+    "two": {"subject": "two", "body": "cat $AGENT_CONTEXT", "context": ["one"]},
+}}  # fmt: skip
+
+
+def waiting(spawn: str) -> str:
+    """A program that works in its folder, waits, and goes on where it was."""
+    return (
+        f"if [ $AGENT_TASK_ATTEMPT = 1 ]; then echo mine > notes\n{NODE} spawn --wait {spawn}\n"
+        "else cat notes $AGENT_CONTEXT; fi"
+    )
+
+
+def test_a_task_is_put_back_until_what_it_made_has_ended(node: Node) -> None:
+    """Its folder is kept, its attempt costs nothing, and it is told how its child ended."""
+    node.start()
+    uid = node.add(waiting(f"child --body {shlex.quote(CHILD)}"))
+    task = node.until(uid, "COMPLETED")
+    assert (task["failures"], task["interruptions"], task["pinned"]) == (0, 0, True)
+    assert [one["outcome"] for one in node.attempts(uid)] == ["waiting", "completed"]
+    notes, context = (node.folder(uid, 2) / "stdout.log").read_text().splitlines()
+    assert notes == "mine"
+    (outcome,) = json.loads(context).values()
+    assert (outcome["state"], outcome["output"]) == ("COMPLETED", {"found": 7})
+
+
+def test_a_whole_graph_is_made_and_waited_for(node: Node) -> None:
+    node.start()
+    uid = node.add(waiting(f"--graph - <<'END'\n{json.dumps(GRAPH)}\nEND"))
+    node.until(uid, "COMPLETED")
+    (graph,) = node.cli("dag", "list", "--all")["data"]["dags"]
+    assert (graph["title"], graph["state"]) == ("parts", "completed")
+    shown = node.cli("dag", "show", graph["id"])["data"]
+    two = next(one["uid"] for one in shown["tasks"] if one["name"] == "two")
+    (value,) = json.loads((node.folder(two) / "stdout.log").read_text()).values()
+    assert value == {"found": 7}
+
+
+def test_a_task_waits_for_another_and_a_person_may_skip_it(node: Node) -> None:
+    node.start()
+    first = node.add("exit 1", max_attempts=1)
+    after = [node.cli("add", "later", "--body", "true", "--after", f"{first}{word}")
+             for word in ("", ":skip", ":run")]  # fmt: skip
+    uids = [one["data"]["results"][0]["uid"] for one in after]
+    ends = [node.until(uid, "CANCELLED", "COMPLETED")["state"] for uid in uids]
+    assert ends == ["CANCELLED", "CANCELLED", "COMPLETED"]
+
+
+def test_the_file_of_what_others_left_is_for_its_own_user_alone(node: Node) -> None:
+    node.start()
+    first = node.add(CHILD)
+    node.until(first, "COMPLETED")
+    uid = node.add("true", context_refs=[f"task:{first}:output"])
+    node.until(uid, "COMPLETED")
+    file = node.folder(uid) / "context.json"
+    assert json.loads(file.read_text()) == {f"task:{first}:output": {"found": 7}}
+    assert file.stat().st_mode & 0o777 == 0o600
+    given = json.loads((node.folder(uid) / "task.json").read_text())
+    assert given["context"] == {f"task:{first}:output": {"found": 7}}

@@ -1,0 +1,330 @@
+"""Money on a real store: never promised twice, and every cent accounted for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_node import commands as c
+from agent_node.budget import Money
+from agent_node.budget_words import Budgets, ScopeFacts, SetBudget
+from agent_node.clock import iso
+from agent_node.graph_words import Awaits, EndTold, NoteEnds, TakeBack
+from agent_node.store.sqlite import SqliteStore
+from tests.builders import Ending, NodeAtHand, a_task, rule_of, uid, xfer
+from tests.node.store.test_sqlite import Sqlite
+
+
+class Rich(Sqlite):
+    """A store whose node.toml says something of money."""
+
+    def __init__(self, money: Money) -> None:
+        self.money = money
+
+    def open(self, place: Path, **settings: Any) -> SqliteStore:
+        store = super().open(place, **settings)
+        store.spend_within(self.money)
+        return store
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeAtHand]:
+    """It may spend 10 a day, and takes a task that names no limit to cost 1."""
+    node = NodeAtHand(Rich(Money("10", assume_usd="1")), tmp_path / "iris")
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Iterator[NodeAtHand]:
+    """A store that gives work away, with 3 a day for the whole fleet."""
+    node = NodeAtHand(Rich(Money(assume_usd="1")), tmp_path / "inbox", "inbox")
+    node.say(SetBudget("fleet", "3"))
+    yield node
+    node.close()
+
+
+def scope(node: NodeAtHand, name: str = "node") -> ScopeFacts:
+    return next(facts for facts in node.ask(Budgets()) if facts.scope == name)
+
+
+def amounts(node: NodeAtHand, name: str = "node") -> tuple[str, str, str | None, int]:
+    facts = scope(node, name)
+    return facts.spent_usd, facts.reserved_usd, facts.remaining_usd, facts.waiting
+
+
+def test_two_claims_never_both_pass(node: NodeAtHand) -> None:
+    """Fails when a claim looks at what was spent and not at what is reserved."""
+    node.has(a_task(1, max_cost_usd="6"), a_task(2, max_cost_usd="6"))
+    first = node.claimed()
+    assert isinstance(node.claim(), c.NothingToClaim)
+    (waits,) = node.task(uid(2)).blocked_by
+    assert isinstance(waits, dict)
+    assert waits["rule"] == "over_budget"
+    assert amounts(node) == ("0", "6", "4", 1)
+    node.finish(first, cost_usd="3.5")
+    assert amounts(node) == ("3.5", "0", "6.5", 0)
+    assert node.claimed().task.uid == uid(2)
+
+
+def test_a_smaller_task_goes_by_one_that_cannot_be_afforded(node: NodeAtHand) -> None:
+    node.has(a_task(1, priority=1, max_cost_usd="11"), a_task(2, priority=9, max_cost_usd="2"))
+    assert node.claimed().task.uid == uid(2)
+    assert node.state(uid(1)) == "PENDING"
+
+
+def test_when_nothing_is_left_nothing_is_set_aside_and_the_claim_says_why(
+    node: NodeAtHand,
+) -> None:
+    """READY tasks may still move to a node that has money."""
+    node.has(a_task(1, max_cost_usd="10"))
+    node.finish(node.claimed(), cost_usd="10")
+    node.has(a_task(2))
+    said = node.claim()
+    assert isinstance(said, c.NothingToClaim)
+    assert rule_of(said) == "over_budget"
+    assert "10 USD until midnight UTC: 10 spent" in said.because.text
+    assert node.state(uid(2)) == "READY"
+    assert node.facts().budget_remaining_usd == "0"
+
+
+def test_the_day_turns_and_work_goes_on(node: NodeAtHand) -> None:
+    """Fails when `next_at` does not name midnight, and when Wake does not bring back."""
+    node.has(a_task(1, max_cost_usd="9"), a_task(2, max_cost_usd="9"))
+    running = node.claimed()
+    node.claim()
+    woken = node.wake()
+    assert woken.next_at == "2026-03-11T00:00:00.000Z"
+    node.clock.set_wall("2026-03-11T00:00:00.000Z")
+    assert node.wake().readied == 1
+    assert node.claimed().task.uid == uid(2)
+    node.finish(running, cost_usd="9")  # of the day on which it was claimed
+    assert amounts(node) == ("0", "9", "1", 0)
+
+
+def test_urgent_work_goes_on_over_budget_and_other_work_stays_ready(tmp_path: Path) -> None:
+    node = NodeAtHand(Rich(Money("1", urgent_overdraft=True)), tmp_path / "iris")
+    node.has(a_task(1, max_cost_usd="1"))
+    node.finish(node.claimed(), cost_usd="1")
+    node.has(a_task(2, priority=5), a_task(3, priority=4))
+    node.clock.advance(3 * 86_400)
+    node.clock.set_wall("2026-03-10T23:00:00.000Z")
+    assert node.claimed().task.uid == uid(3)
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert node.state(uid(2)) == "READY"
+    node.close()
+
+
+def test_a_raised_limit_brings_back_what_fits(inbox: NodeAtHand) -> None:
+    inbox.has(a_task(1, max_cost_usd="5"), a_task(2, max_cost_usd="4"))
+    for number in (1, 2):
+        assert rule_of(inbox.escrow(xfer(number), inbox.task(uid(number)))) == "over_budget"
+    inbox.say(SetBudget("fleet", "4.5"))
+    assert [inbox.state(uid(number)) for number in (1, 2)] == ["PENDING", "READY"]
+    inbox.say(SetBudget("fleet", None))
+    assert inbox.state(uid(1)) == "READY"
+
+
+def test_money_is_reserved_with_the_escrow_and_comes_back_with_an_abort(inbox: NodeAtHand) -> None:
+    """Fails when `abort` keeps the reservation, and when a repeat of the escrow makes a second."""
+    task = inbox.has(a_task(1, max_cost_usd="2"), a_task(2, max_cost_usd="2"))
+    for _ in range(2):
+        assert inbox.escrow(xfer(1), task, epoch=1).outcome == "escrowed"
+    assert amounts(inbox, "fleet") == ("0", "2", "1", 0)
+    assert rule_of(inbox.escrow(xfer(2), inbox.task(uid(2)))) == "over_budget"
+    inbox.abort(xfer(1), uid(1))
+    assert amounts(inbox, "fleet") == ("0", "0", "3", 0)
+    assert inbox.state(uid(2)) == "READY"
+
+
+def test_a_lease_that_ends_gives_the_money_back(inbox: NodeAtHand) -> None:
+    inbox.escrow(xfer(1), inbox.has(a_task(1, max_cost_usd="2")), lease_s=10.0)
+    inbox.wake(after=11)
+    assert amounts(inbox, "fleet")[:2] == ("0", "0")
+
+
+def test_what_was_given_away_is_awaited_and_settled_once(inbox: NodeAtHand) -> None:
+    """Fails when nobody asks for the end of what money is reserved for, or counts it twice."""
+    inbox.gives_away(xfer(1), inbox.has(a_task(1, max_cost_usd="2")))
+    inbox.reopen()
+    assert inbox.ask(Awaits()) == (uid(1),)
+    for _ in range(2):
+        inbox.say(NoteEnds((EndTold(uid(1), "COMPLETED", "loom", iso(inbox.clock.now()),
+                                    cost_usd="0.75"),)))  # fmt: skip
+    assert amounts(inbox, "fleet") == ("0.75", "0", "2.25", 0)
+    assert inbox.ask(Awaits()) == ()
+
+
+def test_the_same_cost_is_counted_once_however_often_it_is_told(inbox: NodeAtHand) -> None:
+    """A bad end may be taken back and told anew, with all that the task has cost by then."""
+    inbox.gives_away(xfer(1), inbox.has(a_task(1, max_cost_usd="2")))
+    now = iso(inbox.clock.now())
+    for state, cost in (("FAILED", "0.5"), ("COMPLETED", "0.75")):
+        inbox.say(NoteEnds((EndTold(uid(1), state, "loom", now, cost_usd=cost),)))
+        inbox.say(TakeBack((uid(1),)))
+    assert amounts(inbox, "fleet")[:2] == ("0.75", "0")
+
+
+def test_a_task_that_comes_home_brings_what_it_cost(inbox: NodeAtHand) -> None:
+    given = inbox.gives_away(xfer(1), inbox.has(a_task(1, max_cost_usd="2")))
+    attempt = {"n": 1, "node": "loom", "agent": "loom", "cost_usd": "0.5", "outcome": "failed"}
+    back = a_task(1, max_cost_usd="2", epoch=given.epoch + 1, attempts=[attempt],
+                  created_at=given.created_at, origin=given.origin)  # fmt: skip
+    inbox.takes(xfer(2), back, giver="loom")
+    assert amounts(inbox, "fleet") == ("0.5", "0", "2.5", 0)
+
+
+def test_a_task_that_cost_what_it_may_is_not_tried_again(node: NodeAtHand) -> None:
+    """Fails when each attempt may cost the whole `max_cost_usd`."""
+    node.has(a_task(1, max_cost_usd="2"))
+    for cost, state in (("1.5", "RETRYING"), ("0.5", "DEAD_LETTERED")):
+        assert node.finish(node.claimed(), "failed", cost_usd=cost).state == state
+        assert node.task(uid(1)).state == state
+        node.wake(after=600)
+
+
+@pytest.mark.parametrize("kind", ["failed", "interrupted", "requeued", "cancelled", "completed"])
+def test_every_end_gives_back_what_was_reserved(node: NodeAtHand, kind: Ending) -> None:
+    node.finish(node.running(a_task(1, max_cost_usd="2")), kind, cost_usd="0.25")
+    assert amounts(node)[:2] == ("0.25", "0")
+
+
+def test_what_is_not_proven_dead_may_still_spend(node: NodeAtHand) -> None:
+    """Fails when an unproved end is settled: its program may be running."""
+    got = node.running(a_task(1, max_cost_usd="2"))
+    node.finish(got, "unproved")
+    assert amounts(node)[:2] == ("0", "2")
+    node.say(c.Resolve(uid(1), "failed"))
+    assert amounts(node)[:2] == ("0", "0")
+
+
+def test_costs_are_counted_without_a_limit_too(tmp_path: Path) -> None:
+    node = NodeAtHand(Sqlite(), tmp_path / "iris")
+    node.finish(node.running(a_task(1)), cost_usd="0.3")
+    assert amounts(node) == ("0.3", "0", None, 0)
+    assert node.facts().budget_remaining_usd is None
+    node.close()
+
+
+def test_a_dry_run_sets_no_limit(inbox: NodeAtHand) -> None:
+    inbox.say(SetBudget("fleet", "1"), dry_run=True)
+    assert scope(inbox, "fleet").limit_usd == "3"
+
+
+def test_a_graph_that_is_not_at_home_here_has_no_budget_here(inbox: NodeAtHand) -> None:
+    assert rule_of(inbox.say(SetBudget("dag:nowhere", "1"))) == "unknown_graph"
+
+
+class History:
+    """Whatever happens to money on one store that runs work and gives it away."""
+
+    def __init__(self, node: NodeAtHand, seed: int) -> None:
+        self.node, self.rng = node, random.Random(seed)
+        self.count = self.moves = 0
+        self.running: list[c.Claimed] = []
+        self.away: list[str] = []
+        self.limits: dict[str, Decimal] = {}
+        self.max: dict[str, str] = {}  # what may be spent elsewhere
+
+    def add(self) -> None:
+        self.count += 1
+        cost = self.rng.choice(["0", "0.5", "1.1", "4", "30"])
+        self.node.has(a_task(self.count, max_cost_usd=cost, priority=self.rng.randint(1, 10)))
+
+    def claim(self) -> None:
+        got = self.node.claim()
+        if isinstance(got, c.Claimed):
+            self.running.append(got)
+
+    def finish(self) -> None:
+        if self.running:
+            got = self.running.pop(self.rng.randrange(len(self.running)))
+            kinds: tuple[Ending, ...] = ("completed", "failed", "interrupted", "requeued")
+            ask = Decimal(got.task.max_cost_usd or 0)
+            part = self.rng.choice([None, Decimal(0), ask / 4])
+            self.node.finish(got, self.rng.choice(kinds),
+                             cost_usd=None if part is None else format(part, "f"))  # fmt: skip
+
+    def give(self) -> None:
+        ready = [number for number in range(1, self.count + 1)
+                 if self.node.state(uid(number)) == "READY"]  # fmt: skip
+        if not ready:
+            return
+        number, self.moves = self.rng.choice(ready), self.moves + 1
+        x = xfer(self.moves)
+        if self.node.escrow(x, self.node.task(uid(number))).outcome == "escrowed":
+            if self.rng.random() < 0.5:
+                self.node.abort(x, uid(number))
+            else:
+                self.node.commit(x, uid(number))
+                held = [row for row in self.node.dump()["reservation"] if row[0] == uid(number)]
+                self.max[uid(number)] = str(held[0][3])
+                self.away.append(uid(number))
+
+    def hear(self) -> None:
+        if self.away:
+            task = self.away.pop(self.rng.randrange(len(self.away)))
+            told = EndTold(task, "COMPLETED", "loom", iso(self.node.clock.now()),
+                           cost_usd=self.max[task])  # fmt: skip
+            for _ in range(self.rng.randint(1, 2)):
+                self.node.say(NoteEnds((told,)))
+
+    def pass_time(self) -> None:
+        self.node.clock.advance(self.rng.choice([60, 3600, 40_000]))
+        self.node.wake()
+
+    def restart(self) -> None:
+        self.node.reopen()
+
+    def check(self) -> None:
+        """Reserved is what the reservations say, and more than the limit is never promised."""
+        tables = self.node.dump()
+        held: dict[tuple[object, object], Decimal] = {}
+        for _uid, name, day, amount, *_ in tables["reservation"]:
+            held[name, day] = held.get((name, day), Decimal(0)) + Decimal(str(amount))
+        for name, day, spent, reserved in tables["spending"]:
+            assert Decimal(str(reserved)) == held.get((name, day), Decimal(0)), (name, day)
+            if name in self.limits:
+                assert Decimal(str(spent)) + Decimal(str(reserved)) <= self.limits[str(name)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32))
+def test_over_budget_never_and_every_cent_is_accounted_for(seed: int) -> None:
+    """Claims, ends, moves, aborts, repeats, days and restarts, in any order.
+
+    Fails when a claim or an escrow does not reserve, or when one of the ends does not settle.
+    """
+    with TemporaryDirectory() as folder:
+        node = NodeAtHand(Rich(Money("5")), Path(folder) / "iris")
+        node.say(SetBudget("fleet", "4"))
+        history = History(node, seed)
+        history.limits = {"node": Decimal(5), "fleet": Decimal(4)}
+        steps = [history.add, history.add, history.claim, history.claim, history.finish,
+                 history.give, history.hear, history.pass_time, history.restart]  # fmt: skip
+        for _ in range(50):
+            history.rng.choice(steps)()
+            history.check()
+        while history.running:
+            history.finish()
+        while history.away:
+            history.hear()
+        history.check()
+        assert node.dump()["reservation"] == []
+        assert all(Decimal(str(reserved)) == 0 for *_, reserved in node.dump()["spending"])
+        node.close()
+
+
+def test_days_are_counted_apart(node: NodeAtHand) -> None:
+    node.finish(node.running(a_task(1, max_cost_usd="8")), cost_usd="8")
+    node.clock.wall += timedelta(days=1)
+    assert amounts(node)[:3] == ("0", "0", "10")

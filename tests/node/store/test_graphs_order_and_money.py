@@ -1,0 +1,58 @@
+"""Graphs on a real store beside other work: what waits behind a task draws it, money holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_node import commands as c
+from agent_node.budget import Money
+from tests.builders import NodeAtHand, a_task, uid
+from tests.node.store.contract_graphs import a_graph, of, states, submit
+from tests.node.store.test_budgets import Rich, amounts
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeAtHand]:
+    """A node without a limit of its own; a task that names none costs nothing."""
+    node = NodeAtHand(Rich(Money()), tmp_path / "iris")
+    yield node
+    node.close()
+
+
+def test_what_much_waits_for_goes_before_what_came_first(node: NodeAtHand) -> None:
+    """Fails when a graph's tasks are written without their weight."""
+    node.has(a_task(1))
+    graph = a_graph(short=[], first=[], second=["first"], third=["second"])
+    submit(node, graph)
+    assert node.claimed().task.uid == of(graph, "first")
+
+
+def test_a_graph_begins_nothing_that_it_cannot_pay(node: NodeAtHand) -> None:
+    """Fails when a graph's limit is not kept; what belongs to no graph goes on beside it."""
+    cost: Any = {"subject": "x", "max_cost_usd": "2"}
+    graph = a_graph(budget_usd="3", a=cost, b=cost)
+    submit(node, graph)
+    first = node.running()
+    node.has(a_task(1, max_cost_usd="50"))
+    assert node.running().task.uid == uid(1)
+    assert states(node, graph) == {"a": "RUNNING", "b": "PENDING"}
+    assert isinstance(node.claim(), c.NothingToClaim)
+    node.finish(first, cost_usd="0.75")
+    assert amounts(node, f"dag:{graph.id}") == ("0.75", "0", "2.25", 0)
+    assert states(node, graph) == {"a": "COMPLETED", "b": "READY"}
+
+
+def test_a_retry_that_comes_due_releases_nothing_that_waits_for_it(node: NodeAtHand) -> None:
+    """Fails when whatever comes due is let go with all that holds it."""
+    graph = a_graph(a=[], b=["a"])
+    submit(node, graph)
+    node.finish(node.running(), "failed", error_kind="crash")
+    held = node.task(of(graph, "b")).blocked_by
+    assert node.wake(after=10**4).readied == 1
+    assert states(node, graph) == {"a": "READY", "b": "PENDING"}
+    assert held
+    assert node.task(of(graph, "b")).blocked_by == held
