@@ -9,7 +9,17 @@ from .desk import Desk, Session
 from .errors import BadInput, Refused
 from .fields import one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
-from .queries import Candidates, DeadLetters, Doubts, Events, ListTasks, Moved, ShowTask, Wanting
+from .queries import (
+    Candidates,
+    DeadLetters,
+    Doubts,
+    Events,
+    ListTasks,
+    Moved,
+    ReadyByTier,
+    ShowTask,
+    Wanting,
+)
 from .requests import Fields, Request
 from .strict import JsonObject
 from .task import State
@@ -114,6 +124,11 @@ def _wanting(entry: Fields) -> Wanting:
 def answer_doubts(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Every transfer that is not over for this node."""
     return {"doubts": [doubt_out(doubt) for doubt in desk.store.read(Doubts())]}
+
+
+def answer_tiers(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """How many READY tasks are in each tier by now."""
+    return {"ready_by_tier": {**desk.store.read(ReadyByTier())}}
 
 
 def answer_dead(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 # Turns are whole thousandths of a point, paces whole hundredths of a point a minute, times whole
 # milliseconds: 1 pace is a thousandth of a point in 6,000 ms.
 POINT = 1000
-_MS = 6000
+GROWS_MS = 6000  # in which a turn of pace 1 grows by 1
 PACES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 USUAL_PACE = 10  # 0.1 a minute: the least urgent task overtakes a fresh, most urgent one in 15 h
 # Whoever grows more urgent than this is overdue: those go first, in the order in which they became
@@ -27,6 +27,7 @@ _HOUR_MS = 3_600_000
 # Before a deadline the urgency doubles each time that half of what was left is gone.
 URGENCIES = tuple((24 * _HOUR_MS >> step, 1 << step) for step in range(7))
 TIERS = ((10, "Critical"), (30, "High"), (60, "Normal"), (80, "Low"))
+TIER_NAMES = (*(name for _, name in TIERS), "Background")
 
 
 class Turn(NamedTuple):
@@ -88,12 +89,12 @@ def turn_of(stands: int, pace: int, arrived_ms: int) -> int:
 
 def grown(pace: int, now_ms: int) -> int:
     """What is to be taken from a turn of this pace to have its effective priority at `now_ms`."""
-    return pace * now_ms // _MS
+    return pace * now_ms // GROWS_MS
 
 
 def arrived_of(turn: int, pace: int, stands: int) -> int:
     """When a task of this turn arrived, as nearly as its pace tells."""
-    return (turn - stands) * _MS // pace
+    return (turn - stands) * GROWS_MS // pace
 
 
 def effective(turn: Turn, now_ms: int) -> int:
@@ -103,7 +104,7 @@ def effective(turn: Turn, now_ms: int) -> int:
 
 def overdue_at(turn: Turn) -> int:
     """The millisecond from which on the task is overdue."""
-    return (turn.turn - OVERDUE) * _MS // turn.pace
+    return (turn.turn - OVERDUE) * GROWS_MS // turn.pace
 
 
 def key(turn: Turn, seq: int, now_ms: int) -> tuple[int, int, int, int]:
@@ -117,7 +118,7 @@ def key(turn: Turn, seq: int, now_ms: int) -> tuple[int, int, int, int]:
 def tier(worth: int) -> str:
     """The name of the region of the scale where an effective priority lies."""
     points = worth / POINT
-    return next((name for below, name in TIERS if points < below), "Background")
+    return next((name for below, name in TIERS if points < below), TIER_NAMES[-1])
 
 
 def shown(worth: int) -> float:

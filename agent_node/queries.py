@@ -65,6 +65,10 @@ class Facts(Query[NodeFacts]):
     """The node in numbers."""
 
 
+class ReadyByTier(Query[dict[str, int]]):
+    """How many READY tasks are in each tier, by its name in lower case; it reads all of them."""
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page of tasks without their bodies, and where the next page starts."""

@@ -32,6 +32,7 @@ from .inquiries import (
     answer_show,
     answer_status,
     answer_subscribe,
+    answer_tiers,
 )
 from .log import log
 from .moves import Abort, Activate, Commit, Drop, Settled
@@ -101,6 +102,7 @@ HANDLERS: dict[str, Handler] = {
     "release": answer_release,
     "budget": answer_budget,
     "set_budget": answer_set_budget,
+    "tiers": answer_tiers,
     "dead": answer_dead,
     "dead_review": answer_dead_review,
     "events": answer_events,

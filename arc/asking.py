@@ -232,7 +232,13 @@ def read_listed(node: str, result: JsonObject) -> Listed:
     with reading(node, "list"):
         said = Fields(result)
         tasks = tuple(task_from(entry.values) for entry in said.objects("tasks", ENTRIES_MAX))
-        return Listed(tasks, said.maybe_whole("next", 0, 2**62))
+        return Listed(tasks, said.maybe_whole("next", 0, 2**62), order=_orders(said))
+
+
+def _orders(said: Fields) -> dict[str, JsonObject]:
+    """By uid how urgent a task is by now; nothing of a node that does not tell it yet."""
+    orders = said.inside("order").values if said.has("order") else {}
+    return {uid: one for uid, one in orders.items() if isinstance(one, dict)}
 
 
 def read_shown(node: str, uid: str, result: JsonObject) -> Shown:

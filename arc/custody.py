@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from agent_node.budget import amount_of, plus, text_of
 from agent_node.errors import BadInput
+from agent_node.fields import is_money
 from agent_node.strict import JsonObject, decode_object
 from agent_node.task import ENDED, Task, task_from, to_wire
 
@@ -81,9 +84,19 @@ async def believed(seen: Look, births: Sequence[JoinHeard]) -> tuple[JoinHeard, 
 
 
 def left_by(task: Task) -> JsonObject:
-    """What a task left behind: its output, even where that is nothing, its files, its cost."""
+    """What a task left behind: its output, even where that is nothing, its files, and its cost:
+    that of all its attempts, of which the last one alone is no longer the whole where it failed.
+    """
     whole = to_wire(task)
-    return {name: whole[name] for name in ("output", "artifacts", "cost_usd")}
+    left: JsonObject = {name: whole[name] for name in ("output", "artifacts")}
+    return {**left, "cost_usd": _cost_of(task)}
+
+
+def _cost_of(task: Task) -> str | None:
+    said = [one.get("cost_usd") for one in task.attempts if isinstance(one, dict)]
+    costs = [amount_of(cost) for cost in said if isinstance(cost, str) and is_money(cost)]
+    total = text_of(reduce(plus, costs)) if costs else ""
+    return total if is_money(total) else task.cost_usd  # no store takes more than that
 
 
 def kept_of(end: EndHeard) -> JsonObject:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ALERTS_A_DAY = 3  # told of one node; more are written down and not told
 ENDED_MAX = 2000  # attempts of one node that a window looks at
+TRIALS_MAX = 100  # the last of them, however old, that say whether it is on trial
 
 
 @dataclass(frozen=True)
@@ -166,11 +167,24 @@ class NodeBook:
             "SELECT * FROM ended WHERE node = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
             [node, iso(since), ENDED_MAX],
         )
-        return tuple(
-            Ended(seq=cast("int", row["seq"]), at=parse_iso(str(row["at"])), uid=str(row["uid"]),
-                  well=bool(row["well"]))
-            for row in reversed(rows)
-        )  # fmt: skip
+        return tuple(map(_ended, reversed(rows)))
+
+    def ends_of(self, node: str) -> tuple[Ended, ...]:
+        """The last ends on a node however long ago, oldest first; no more than TRIALS_MAX."""
+        rows = self._rows.read(
+            "SELECT * FROM ended WHERE node = ? ORDER BY at DESC, rowid DESC LIMIT ?",
+            [node, TRIALS_MAX],
+        )
+        return tuple(map(_ended, reversed(rows)))
+
+    def given_since(self, node: str, since: datetime) -> datetime | None:
+        """When a task was moved there last, since that moment; None: none was."""
+        rows = self._rows.read(
+            "SELECT max(at) AS at FROM move WHERE at >= ? AND idle = ? AND outcome <> 'kept'",
+            [iso(since), node],
+        )
+        at = rows[0]["at"]
+        return parse_iso(str(at)) if at else None
 
     def strand(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """Add stranded time, by (node, cause), to today's."""
@@ -229,6 +243,13 @@ def _met(row: Row) -> LastMet:
         generation=cast("int", row["generation"]), state=str(row["state"]),
         version=str(row["version"]), clock_off_s=cast("float | None", row["clock_off_s"]),
         at=parse_iso(str(row["at"])),
+    )  # fmt: skip
+
+
+def _ended(row: Row) -> Ended:
+    return Ended(
+        seq=cast("int", row["seq"]), at=parse_iso(str(row["at"])), uid=str(row["uid"]),
+        well=bool(row["well"]),
     )  # fmt: skip
 
 

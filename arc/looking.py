@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
 
-from .decisions.failing import NodeFactsSeen, attracts_no_work, last_of_each
+from .decisions.failing import (
+    End,
+    NodeFactsSeen,
+    attracts_no_work,
+    breaker_of,
+    counted,
+    last_of_each,
+)
 from .decisions.memory import Memory
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .lateness import Lateness
@@ -124,17 +131,31 @@ def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
     for node in nodes:
         ended = hub.journal.nodes.ended(node.name, within_s=limits.failing_within_s)
         well = last_of_each((one.uid, one.well) for one in ended)
-        streak = next((n for n, good in enumerate(reversed(well)) if good), len(well))
         longest = hub.longest.get(node.name)
         last = met.get(node.name)
-        facts[node.name] = NodeFactsSeen(
-            ended=len(well), failed=well.count(False), streak=streak,
+        facts[node.name] = replace(
+            _with_trial(hub, node.name, counted(well), now),
             longest_running_s=longest[1] if longest else None,
             longest_running=longest[0] if longest else "",
             quiet_s=(now - ended[-1].at).total_seconds() if ended else None,
             unseen_s=(now - last.at).total_seconds() if last else None,
         )  # fmt: skip
     return facts
+
+
+def _with_trial(hub: Hub, node: str, facts: NodeFactsSeen, now: datetime) -> NodeFactsSeen:
+    """The same, with how its breaker stands; what it was given is asked only on a trial."""
+    ends = hub.journal.nodes.ends_of(node)
+    if all(one.well for one in ends):
+        return facts
+    ends_seen = (End(one.at, one.uid, one.well) for one in ends)
+    known = breaker_of(ends_seen, hub.settings.health)
+    if known.until is None:
+        return facts
+    again_s = (known.until - now).total_seconds()
+    given = hub.journal.nodes.given_since(node, known.until) if again_s <= 0 else None
+    return replace(facts, again_s=again_s, window_s=known.window_s,
+                   given_s=(now - given).total_seconds() if given else None)  # fmt: skip
 
 
 def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> Memory:
@@ -148,6 +169,7 @@ def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> 
     return Memory(
         refused_s=refused,
         no_work={name: because for name, because in judged.items() if because is not None},
+        trials=frozenset(name for name, known in facts.items() if known.on_trial),
         taken=_taken(hub) if hub.settings.on_idle else {},
     )
 

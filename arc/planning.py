@@ -16,6 +16,7 @@ from .decisions.retrying import (
     plan_retries,
     queues_after,
     retries,
+    tried_after,
     view_after,
 )
 from .decisions.routing import plan_routes
@@ -84,6 +85,11 @@ async def drains_now(seen: Look) -> StealPlan:
         seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
         facts=seen.facts, health=settings.health,
     )  # fmt: skip
+
+
+def after_drains(seen: Look, drain: StealPlan) -> Look:
+    """The same look for what is planned next: who is on trial has its one task by the drain."""
+    return replace(seen, memory=tried_after(seen.memory, drain.steals))
 
 
 async def retries_now(seen: Look) -> StealPlan:

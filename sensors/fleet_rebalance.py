@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arc.looking import look_and_settle
-from arc.planning import drains_now, retries_now, steals_now
+from arc.planning import after_drains, drains_now, retries_now, steals_now
 from arc.sensor import SensorReport
 from arc.settings import FleetSettings
 from arc.transfer import carry_out
@@ -55,6 +55,7 @@ class FleetRebalance:
         async with hub.moving:
             seen = await look_and_settle(hub, woken=woken)
             drain = await drains_now(seen)
+            seen = after_drains(seen, drain)
             retry = await retries_now(seen)
             plan, _ = await steals_now(seen, after=retry.steals)
             moves = (*drain.steals, *retry.steals, *plan.steals)

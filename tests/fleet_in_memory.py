@@ -39,6 +39,7 @@ from sensors import find_sensors
 from tests.builders import START, FakeClock, a_task, uid
 from tests.fleet.graphs import SmallGraph
 from tests.fleet.machines import FATES, HubDied, Machine, MemoryLink, Moment, Weather, memory
+from tests.fleet.money import Costs
 from tests.virtual_time import VirtualLoop
 
 NAMES = ("forge", "iris", "loom")
@@ -49,7 +50,8 @@ MEMBERS = 3  # of them, in a graph
 INSTANCE = "01J0000000000000000000000A"
 DEATHS = ("hub_dies_before", "hub_dies_after", "node_dies_before", "node_dies_after")
 ROUNDS_MAX = 60
-CALM_ROUNDS_MAX = 10  # after which nobody of the graph may wait any more
+CALM_ROUNDS_MAX = 10  # after which nobody may wait any more, for others, a time or money
+RETRY_S = 700.0  # no failed task waits longer for its next attempt
 Mover = Callable[["Story", FleetView], Any]
 
 
@@ -90,6 +92,9 @@ class Story:
         self.running: dict[str, tuple[str, c.Claimed]] = {}
         self.started: Counter[str] = Counter()
         self.log: list[str] = []
+        uids = [uid(number) for number in range(1, TASKS + 1)]
+        self.costs = Costs(seed, uids, plain=self.mover is move_carelessly)
+        self.costs.begin(self.machines)
         self.settings = _settings(place, self.dice)
         (place / "journal.db").write_bytes(_journal())
         self.hub = self._new_hub()
@@ -125,13 +130,16 @@ class Story:
         where = self.dice.choices(self.dice.sample(QUEUES, 2), weights=[2, 1], k=loose)
         for name, machine in self.machines.items():
             tasks = tuple(
-                a_task(number, priority=self.dice.randint(1, 10), body="x" * number)
+                a_task(
+                    number, priority=self.dice.randint(1, 10), body="x" * number,
+                    **self.costs.of(uid(number)),
+                )
                 for number, place in enumerate(where, start=1)
                 if place == name
             )
             machine.store.apply(c.Add(tasks))
         self.graph = SmallGraph(self.dice, range(loose + 1, TASKS + 1),
-                                self.dice.choice([INBOX, INBOX, *NAMES]))  # fmt: skip
+                                self.dice.choice([INBOX, INBOX, *NAMES]), self.costs)  # fmt: skip
         self.graph.submit(self.machines)
 
     def mint(self) -> str:
@@ -152,8 +160,9 @@ class Story:
                 del self.running[number]
                 result = self.graph.result(got.task.uid)
                 finish = c.Finish(got.task.uid, got.n, result)
-                self.machines[name].store.apply(finish)
-                self.graph.ends(got.task.uid)
+                said = self.machines[name].store.apply(finish)
+                if self.costs.ends(got.task.uid, name, said, result.cost_usd):
+                    self.graph.ends(got.task.uid)
         for name in NAMES:
             if eager or self.dice.random() < 0.12:
                 self._claim(name, self.machines[name])
@@ -165,11 +174,12 @@ class Story:
         number = got.task.uid
         self.started[number] += 1
         self.log.append(f"{self.moment.seconds:7.1f} {name} starts {number[-2:]}")
-        if self.started[number] > 1:
+        if self.started[number] > 1 + self.costs.failed[number]:
             self.told.twice.append(f"{number} on {name}")
         self.running[f"{number} {name} {got.n}"] = (name, got)
         machine.store.apply(c.Started(number, got.n, 4242, 99, machine.clock.boot_id()))
         self.told.odd += self.graph.starts(number, machine, got.n)
+        self.told.odd += self.costs.overspent(machine)
 
     # The hub.
 
@@ -183,6 +193,8 @@ class Story:
                 await self._by_hand()
         except HubDied:
             await self._bury()
+        for machine in self.machines.values():
+            self.told.odd += self.costs.overspent(machine)
 
     async def _run(self, name: str) -> None:
         """One of the product's own sensors looks, decides and acts."""
@@ -240,8 +252,10 @@ class Story:
                 break  # a further cycle would find nothing to do
         self._programs_end()
         for _ in range(0 if careless else CALM_ROUNDS_MAX):
-            if self.graph.is_over(self.machines):
+            waits_s = self.costs.waits(self.machines)
+            if waits_s is None and not self._waiting() and self.graph.is_over(self.machines):
                 break
+            self.time_passes(waits_s or RETRY_S)
             await self._run("fleet-graphs")
             await empty_the_inbox(self, FleetView(START))
             self._programs_end()
@@ -250,6 +264,11 @@ class Story:
         """Whether some transfer is not over here, or the hub's own queue still has work to give."""
         waits = machine.name == INBOX and machine.store.read(Facts()).counts.get("READY", 0)
         return bool(waits or machine.store.read(Doubts()))
+
+    def _waiting(self) -> list[str]:
+        """Tasks that have to run, and have not come to their last end."""
+        return [number for number in self.costs.failing
+                if number not in self.costs.ended and self.graph.runs(number)]  # fmt: skip
 
     def _programs_end(self) -> None:
         for _ in range(2 * TASKS):
@@ -266,9 +285,9 @@ class Story:
             for number, state in machine.store._db.execute("SELECT uid, state FROM task"):
                 rows.setdefault(number, []).append(f"{state} at {name}")
         self.told.odd += self.graph.faults(self.machines)
-        for number, places in rows.items():
-            if self.started[number] or not self.graph.runs(number):
-                continue
+        self.told.odd += self.costs.faults(self.machines, self.graph.home, self.graph.uids)
+        for number in self._waiting():
+            places = rows[number]
             (self.told.stuck if places else self.told.lost).append(f"{number} {', '.join(places)}")
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from ..retries import (
     since_forgiven,
 )
 from ..spec import values_of
+from ..strict import JsonObject
 from ..task import State
 from .beats import end_beats
 from .care import keep_from, tries_of, unreliable_agents
@@ -194,8 +195,9 @@ def _counted(ending: Ending, verdict: Again | GiveUp, failed: Sequence[Tried]) -
     because = verdict.because if not poison else (
         f"poison: it failed {failures} times, whoever tried it"
     )
+    told_of: JsonObject = {"error_kind": failed[-1].kind, **({"poison": True} if poison else {})}
     ending.change(
-        State.DEAD_LETTERED, "task_dead_lettered", because, {"poison": True} if poison else None,
+        State.DEAD_LETTERED, "task_dead_lettered", because, told_of,
         completed_at=tx.stamp, failures=failures,
     )  # fmt: skip
     note_death(tx, uid, poison=poison)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from ..readiness import Came, came_of
 from ..task import State
+from ..text import counted
 from .artifact_inputs import arrive
 from .edges import HOLDS, INPUTS_MISSING, WAITS_FOR, Standing, standings
 from .planting import plant_following
@@ -165,6 +166,12 @@ def _count_ends(tx: Transaction, closed: Counter[tuple[str, bool]]) -> dict[str,
     return fallen
 
 
+_END_GRAPH = "UPDATE graph SET state = ?, ended_at = ? WHERE id = ? RETURNING title, bad, total"
+
+
 def _end_graph(tx: Transaction, dag: str, state: str) -> None:
-    tx.db.execute("UPDATE graph SET state = ?, ended_at = ? WHERE id = ?", (state, tx.stamp, dag))
-    tx.event(f"dag_{state}", dag, by=BY)
+    title, bad, total = tx.db.execute(_END_GRAPH, (state, tx.stamp, dag)).fetchone()
+    badly = state == "failed"
+    tx.event(f"dag_{state}", dag, by=BY,
+             because=f"{bad} of {counted(total, 'task')} ended badly" if badly else None,
+             data={"title": title} if badly else None)  # fmt: skip

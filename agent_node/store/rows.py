@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from ..fields import is_money
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
@@ -215,7 +216,9 @@ def keep_attempts(tx: Transaction, task: Task) -> None:
         values: list[object] = [task.uid]
         for name in _ATTEMPT:
             value = one.get(name)
-            if name in _TEXT:
+            if name == "cost_usd" and not (isinstance(value, str) and is_money(value)):
+                value = None  # sums are made of these
+            elif name in _TEXT:
                 value = None if value is None else str(value)[:4096]
             elif name == "tokens":
                 value = None if value is None else to_json(value)

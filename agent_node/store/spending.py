@@ -145,16 +145,20 @@ def _unreserved(tx: Transaction, uid: str, known: set[str]) -> list[str]:
 
 
 def settle_elsewhere(tx: Transaction, uid: str, cost_usd: str | None) -> None:
-    """A task that was given away has ended; `cost_usd` is what all its attempts there cost.
+    """A task that was given away has ended; `cost_usd` is what all its attempts cost together.
 
+    Those that are on file here were counted when they ended here, or came back from elsewhere.
     May be told again, and told more: what was counted before is counted once.
     """
-    if not tx.live.budgeted:
-        return
+    if tx.live.budgeted:
+        told = NOTHING if cost_usd is None else minus(amount_of(cost_usd), cost_of(tx, uid))
+        _settle_away(tx, uid, told)
+
+
+def _settle_away(tx: Transaction, uid: str, cost: Decimal) -> None:
     rows = tx.db.execute(
         "SELECT scope, day, amount FROM reservation WHERE uid = ? AND away IS NOT NULL", (uid,)
     ).fetchall()
-    cost = NOTHING if cost_usd is None else amount_of(cost_usd)
     for scope, day, amount in rows:
         post(tx, scope, day, reserved=minus(NOTHING, Decimal(amount)))
         tx.db.execute("INSERT OR IGNORE INTO told_cost VALUES (?, ?, ?, '0')", (uid, scope, day))
@@ -197,6 +201,6 @@ def settle_at_home(tx: Transaction, uid: str) -> None:
         return
     row = tx.db.execute("SELECT min(n) FROM reservation WHERE uid = ?", (uid,)).fetchone()
     if row[0] is not None:
-        settle_elsewhere(tx, uid, text_of(cost_of(tx, uid, after=row[0])))
-        tx.db.execute("DELETE FROM told_cost WHERE uid = ?", (uid,))
+        _settle_away(tx, uid, cost_of(tx, uid, after=row[0]))
         settle(tx, uid, None)
+    tx.db.execute("DELETE FROM told_cost WHERE uid = ?", (uid,))

@@ -30,6 +30,7 @@ from . import (
     settling,
     spawning,
     taking,
+    tiers,
     waiting,
     waking,
     words,
@@ -98,6 +99,7 @@ _COMMANDS: dict[type, Callable[..., object]] = {
 }
 _QUERIES: dict[type, Callable[..., object]] = {
     queries.Facts: reading.facts,
+    queries.ReadyByTier: tiers.ready_by_tier,
     queries.ListTasks: reading.list_tasks,
     queries.ShowTask: reading.show_task,
     queries.Events: reading.events,

@@ -65,6 +65,46 @@ def _parsed(name: str, text: str) -> JsonValue:
     return text or None if name in _TEXTS else decode_line(text.encode())
 
 
+_OPTIONS = {"max_cost_usd": "--max-cost", "boost_per_minute": "--boost", "heat": "--heat"}
+
+
+def checked(name: str, text: str) -> JsonValue:
+    """What was typed for such a field: an amount of money as text, else a number; "" is None."""
+    if not text:
+        return None
+    try:
+        value = text if name == "max_cost_usd" else decode_line(text.encode())
+        return FIELDS[name](value, name)
+    except BadInput as error:
+        raise WrongUse(f"{_OPTIONS[name]}: {text!r}: {error}") from error
+
+
+def references_in(given: list[str] | None) -> list[JsonValue]:
+    """What the task is to be given, each in one of the forms that a node can read."""
+    from agent_node.references import references_of
+
+    said: list[JsonValue] = [*(given or [])]
+    try:
+        references_of(said, "--context")
+    except BadInput as error:
+        raise WrongUse(str(error)) from error
+    return said
+
+
+def validation_in(text: str) -> JsonValue:
+    """What the output must be; `WrongUse` where no node could judge by it."""
+    if not text:
+        return None
+    from agent_node.validation import check_validate
+
+    try:
+        rule = decode_object(text.encode())
+        check_validate(rule)
+    except BadInput as error:
+        raise WrongUse(f"--validate: {error}") from error
+    return rule
+
+
 def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
     """Every task of a file of JSON lines; `WrongUse` names every line that is none."""
     if len(raw) > FILE_MAX:

@@ -18,6 +18,7 @@ from .around import here
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept with who said it.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")]
+Priority = Annotated[int | None, typer.Option("--priority", "-p", help="1 urgent … 10.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Tasks = Annotated[list[str], typer.Argument(help="Beginnings or ends of uids.", metavar="TASK…")]
 Node = Annotated[str, typer.Argument(help="The node's name.", metavar="NAME")]

@@ -88,7 +88,8 @@ def _state(change: Change, situation: Situation) -> Situation:
     if change.key == "work_succeeds":
         no_work = {name: why for name, why in situation.memory.no_work.items()
                    if name != change.node}  # fmt: skip
-        situation = replace(situation, memory=replace(situation.memory, no_work=no_work))
+        situation = replace(situation, memory=replace(
+            situation.memory, no_work=no_work, trials=situation.memory.trials - {change.node}))
     return _with_node(situation, change.node, lambda node: _set_right(node, change))
 
 

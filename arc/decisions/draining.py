@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .domains import Domain
 from .explain import Kept, KeptCount, NodeVerdict, Objection, Steal, StealPlan
-from .failing import NodeFactsSeen
+from .failing import NodeFactsSeen, second_on_trial
 from .limits import HealthLimits, StealLimits
 from .receiving import Offer, Receiver, Work, named, nobody, offers, receivers, work_of
 from .routing import counts_of
@@ -95,11 +95,16 @@ def _taker(draft: _Draft, work: Work) -> tuple[str, str] | Objection:
     """Who takes such work next, and why: a node, the inbox, or nobody."""
     if work not in draft.offers:
         draft.offers[work] = offers(work, draft.known)
-    best = min(draft.offers[work], key=lambda offer: _nearness(draft, offer), default=None)
+    tried = [one for one in draft.offers[work]
+             if one.receiver.on_trial and draft.given[one.receiver.name]]  # fmt: skip
+    may = [one for one in draft.offers[work] if one not in tried] if tried else draft.offers[work]
+    best = min(may, key=lambda offer: _nearness(draft, offer), default=None)
     if best is not None:
         return best.receiver.name, best.because
     if work not in draft.refusals:
-        draft.refusals[work] = nobody(work, draft.known)
+        draft.refusals[work] = (
+            second_on_trial(tried[0].receiver.name) if tried else nobody(work, draft.known)
+        )
     refusal = draft.refusals[work]
     if draft.inbox is None:
         return refusal

@@ -141,6 +141,8 @@ def dispatcher_runs(case: _Case) -> str | None:
 def work_succeeds(case: _Case) -> str | None:
     """A node that fails fast is always free, and would draw all the work there is."""
     objection = attracts_no_work(case.node, case.facts, case.limits)
+    if objection is None and case.facts.on_trial:
+        return "it failed, and has not shown since that it works; one task will be its trial"
     return None if objection is None else objection.because
 
 

@@ -18,6 +18,9 @@ class Memory:
     no_work: Mapping[str, Objection] = field(default_factory=dict)
     """Nodes that health gives nothing, because what they run fails, and why."""
 
+    trials: frozenset[str] = frozenset()
+    """Nodes that failed and were quiet since: each is given one task, to show that it works."""
+
     taken: Mapping[str, int] = field(default_factory=dict)
     """Moves to each node within the interval that is sliding; empty for a cycle of its own."""
 

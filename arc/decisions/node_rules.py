@@ -51,7 +51,7 @@ def work_succeeds(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
     known = memory.no_work.get(node.name)
     if known is not None:
         return known.because
-    agents = node.report.agents
+    agents = node.report.agents if node.name not in memory.trials else ()
     if agents and all(agent.state == "failing" for agent in agents):
         return "every agent there fails again and again"
     return None

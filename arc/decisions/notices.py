@@ -16,6 +16,7 @@ _OF_EVENT = {"task_dead_lettered": DEAD, "task_parked": PARKED, "dag_failed": GR
 _OF_RULE = {"node_answers": SILENT, "dispatcher_runs": SILENT, "work_succeeds": FAILING}
 BUDGET_RULE = "over_budget"
 TEXT_MAX = 300
+TITLE_MAX = 120
 SHOWN_MAX = 50  # things of one kind that a notice names; the others are counted
 FIRST_AGAIN_S, LAST_AGAIN_S = 30.0, 3600.0
 
@@ -42,10 +43,17 @@ def of_events(
             kind = BUDGET
         if kind is None:
             continue
-        uid, because = str(event.get("uid") or ""), event.get("because")
-        text = f"{uid}: {because}" if isinstance(because, str) and because else uid
+        name, because = _name(event), event.get("because")
+        text = f"{name}: {because}" if isinstance(because, str) and because else name
         thing = f"{node}:{at.date()}" if kind == BUDGET else f"{node}:{life}:{event.get('seq')}"
         yield Happened(kind, thing, node, safe_text(text, TEXT_MAX), at)
+
+
+def _name(event: JsonObject) -> str:
+    """The uid; of a graph with its title, cut so that what became of it is never cut off."""
+    uid, said = str(event.get("uid") or ""), event.get("data")
+    title = said.get("title") if isinstance(said, dict) else None
+    return f'{uid} "{title[:TITLE_MAX]}"' if isinstance(title, str) and title else uid
 
 
 def _blocked_by_budget(event: JsonObject) -> bool:

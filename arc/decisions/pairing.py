@@ -24,6 +24,13 @@ class Receiver:
     refused_s: Mapping[str, float] = field(default_factory=dict)  # by uid
     taken: int = 0  # planned for it, and what it got in the sliding interval
     load_s: float = 0.0  # swift: how long what is planned for it will run
+    planned: int = 0  # by this plan alone
+    on_trial: bool = False  # it failed, and is given one task to show that it works
+
+    @property
+    def tried(self) -> bool:
+        """Whether it is on trial and has its one task by this plan."""
+        return self.on_trial and self.planned > 0
 
 
 def receivers_of(nodes: Sequence[NodeSeen], memory: Memory) -> tuple[Receiver, ...]:
@@ -37,7 +44,7 @@ def receivers_of(nodes: Sequence[NodeSeen], memory: Memory) -> tuple[Receiver, .
         found.append(
             Receiver(
                 node, powers, kinds.setdefault(key, len(kinds)), refused,
-                taken=memory.taken.get(node.name, 0),
+                taken=memory.taken.get(node.name, 0), on_trial=node.name in memory.trials,
             )
         )  # fmt: skip
     return tuple(found)

@@ -48,6 +48,7 @@ class Receiver:
     slots_free: int = 0
     waiting: int = 0  # READY and HELD
     load: int = 0  # what waits and what runs
+    on_trial: bool = False  # it may be given one task and no second one
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def _of_seen(
         node.name, node, node_is_out(node, facts, health, stale_after_s=stale_after_s),
         powers_of(node),
         slots_free=report.free_slots, waiting=waiting, load=waiting + report.running_count,
+        on_trial=facts is not None and facts.on_trial,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from .domains import Belonging, Domain
 from .explain import Kept, NodeVerdict, Objection, Steal, StealPlan
-from .failing import NodeFactsSeen
+from .failing import NodeFactsSeen, second_on_trial
 from .limits import HealthLimits, StealLimits
 from .memory import Memory
 from .node_rules import believable_times, first_objection, fresh_report, gives_work_away
@@ -113,7 +113,11 @@ def _taker(draft: _Draft, task: QueuedTask, giver: str, work: Work) -> Offer | O
     first: Objection | None = None
     for offer in ranked:
         move = _move(draft, task, giver, work, offer)
-        objection = first_of(RETRY_RULES, move, draft.limits)
+        tried = _has_its_trial(draft, offer.receiver)
+        objection = (
+            second_on_trial(offer.receiver.name) if tried
+            else first_of(RETRY_RULES, move, draft.limits)
+        )  # fmt: skip
         if objection is None:
             return offer
         first = first or objection
@@ -128,6 +132,11 @@ def _move(draft: _Draft, task: QueuedTask, giver: str, work: Work, offer: Offer)
         draft.given[receiver.name], draft.given.total(),
         draft.memory.refused_s.get((task.uid, receiver.name)),
     )  # fmt: skip
+
+
+def _has_its_trial(draft: _Draft, receiver: Receiver) -> bool:
+    brought = draft.mine[receiver.name] > 0 or receiver.name in draft.memory.no_work
+    return receiver.on_trial and brought
 
 
 def _nearness(draft: _Draft, offer: Offer) -> tuple[bool, int, int, str]:
@@ -173,8 +182,15 @@ def view_after(view: FleetView, moves: Sequence[Steal], limits: StealLimits) -> 
 
 
 def memory_after(memory: Memory, moves: Sequence[Steal]) -> Memory:
-    """What they bring a node counts against its cap."""
-    return replace(memory, taken=Counter(memory.taken) + Counter(one.idle for one in moves))
+    """What they bring a node counts against its cap; a node on trial has its one task by them."""
+    taken = Counter(memory.taken) + Counter(one.idle for one in moves)
+    return replace(tried_after(memory, moves), taken=taken)
+
+
+def tried_after(memory: Memory, moves: Sequence[Steal]) -> Memory:
+    """Nodes on trial that have their one task by these moves get no other in this cycle."""
+    tried = {one.idle: second_on_trial(one.idle) for one in moves if one.idle in memory.trials}
+    return replace(memory, no_work={**memory.no_work, **tried})
 
 
 def queues_after(queues: Queues, moves: Sequence[Steal]) -> Queues:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .domains import Domain
 from .explain import Kept, KeptCount, NodeVerdict, Objection, RoutePlan, Steal
-from .failing import NodeFactsSeen
+from .failing import NodeFactsSeen, second_on_trial
 from .limits import HealthLimits, RouteLimits
 from .receiving import (
     Offer,
@@ -193,6 +193,8 @@ def _nearness(draft: _Draft, offer: Offer) -> tuple[bool, bool, int, int, str]:
 
 def _is_full(draft: _Draft, receiver: Receiver) -> Objection | None:
     """A node at its hard load gets nothing, and under `swift` none more than it can soon start."""
+    if receiver.on_trial and draft.given[receiver.name]:
+        return second_on_trial(receiver.name)
     said = ((rule.__name__, rule(draft, receiver)) for rule in LOAD_RULES)
     return next((Objection(name, because) for name, because in said if because), None)
 

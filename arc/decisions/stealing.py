@@ -10,6 +10,7 @@ from operator import attrgetter
 from .crowds import Crowd, Likeness, Sorter, Stock
 from .domains import Domain
 from .explain import NodeVerdict, Objection, Steal, StealPlan
+from .failing import second_on_trial
 from .limits import StealLimits
 from .lines import lines_of
 from .memory import Memory
@@ -111,13 +112,17 @@ def steal_as_arc0(
         if memory.refused_s:  # then nodes of one kind are not alike
             heap = [(-stock.left, stock.node, stock) for stock in stocks]
             heapq.heapify(heap)
-        while receiver.taken < limits.per_node and before + len(steals) < limits.per_cycle:
+        while _has_room(receiver, limits) and before + len(steals) < limits.per_cycle:
             found = _busiest_with_work(heap, receiver, pairs)
             if found is None:
                 break
             stock, crowd = found
             steals.append(_steal(stock, crowd, receiver, mint))
     return steals
+
+
+def _has_room(receiver: Receiver, limits: StealLimits) -> bool:
+    return receiver.taken < limits.per_node and not receiver.tried
 
 
 def _busiest_with_work(
@@ -165,6 +170,7 @@ def _steal(stock: Stock, crowd: Crowd, receiver: Receiver, mint: Callable[[], st
     before = stock.left
     task = stock.take(crowd)
     receiver.taken += 1
+    receiver.planned += 1
     idle = receiver.node
     because = f"{whose_work(crowd, idle)}; {stock.node} has {before} waiting, {idle.name} is idle"
     return Steal(mint(), task, stock.node, idle.name, because)
@@ -177,7 +183,7 @@ def reasons_as_arc0(pairs: Pairs, planned: int) -> Reason:
     them; None then means that nothing is known to keep them.
     """
     limits = pairs.limits
-    roomy = {one.kind for one in pairs.receivers if one.taken < limits.per_node}
+    roomy = {one.kind for one in pairs.receivers if _has_room(one, limits)}
     known: dict[Likeness, Objection | None] = {}
 
     def of_receivers(crowd: Crowd | None) -> Objection | None:
@@ -185,6 +191,8 @@ def reasons_as_arc0(pairs: Pairs, planned: int) -> Reason:
         if isinstance(doers, Objection):
             return doers
         if not any(one.kind in roomy for one in doers):
+            if doers[0].tried:
+                return second_on_trial(doers[0].node.name)
             full = no_room(doers[0].node.name, doers[0].taken, limits)
             return Objection("receiver_has_room", full) if full else None
         full = cycle_is_full(planned, limits)

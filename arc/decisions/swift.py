@@ -10,6 +10,7 @@ from functools import cache, partial
 
 from .crowds import Crowd, Stock
 from .explain import Objection, Steal, lasting
+from .failing import second_on_trial
 from .limits import StealLimits
 from .lines import Line
 from .pairing import Pairs, Receiver, move_of, whose_work
@@ -139,6 +140,7 @@ def _steal(found: Found, receiver: Receiver, mint: Callable[[], str]) -> Steal:
         stock.spare -= 1
     task, crowd = line.take(found.ahead)
     receiver.taken += 1
+    receiver.planned += 1
     receiver.load_s += task.expected_s or line.usual_s
     whose = whose_work(crowd, receiver.node)
     because = f"{whose}; starts about {lasting(max(found.sooner_s, 0.0))} sooner there"
@@ -174,6 +176,8 @@ def reasons_swiftly(
 
 def _no_room(line: Line, receiver: Receiver, limits: StealLimits) -> Objection | None:
     """Which count forbids any move between these two; None: neither does."""
+    if receiver.tried:
+        return second_on_trial(receiver.node.name)
     crowd = line.stock.crowds[0]
     return first_of(ROOM_COUNTS, move_of(crowd.tasks[-1], crowd, line.stock, receiver), limits)
 
@@ -188,7 +192,7 @@ def _no_gain(
 
 def _extra(receiver: Receiver) -> int:
     """How many it gets beyond its free slots: 0 has one more to come, above that nothing has."""
-    return receiver.taken - receiver.node.report.free_slots
+    return 1 if receiver.tried else receiver.taken - receiver.node.report.free_slots
 
 
 def _there_s(receiver: Receiver, limits: StealLimits) -> float:
@@ -218,4 +222,6 @@ def _how_far(objection: Objection) -> int:
     return _PLACES[objection.rule]
 
 
-_PLACES = {rule.__name__: place for place, rule in enumerate(SWIFT_COUNTS)}
+_PLACES = {"work_succeeds": -1} | {
+    rule.__name__: place for place, rule in enumerate(SWIFT_COUNTS)
+}

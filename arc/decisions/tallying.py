@@ -23,7 +23,7 @@ ENDLESS = "+Inf"
 # A kind that is not in here is counted as `other`: a node may not make rows without end.
 KINDS = frozenset({
     "timeout", "crash", "rate_limit", "invalid_output", "auth_failure", "budget_exceeded",
-    "cancelled", "stalled", "dependency_failed",
+    "cancelled", "stalled",
 })  # fmt: skip
 OTHER = "other"
 
@@ -39,13 +39,13 @@ _COUNTED = {
     "task_parked": "tasks_parked_total",
     "task_retrying": "tasks_retried_total",
     "task_interrupted": "tasks_interrupted_total",
-    "task_dead_lettered": "tasks_dead_lettered_total",
 }
 _OF_AN_AGENT = {
     "task_claimed": "agent_claims_total",
     "task_started": "agent_starts_total",
     "task_stalled": "agent_heartbeat_misses_total",
 }
+_DIED = "task_dead_lettered"
 _ENDS = {"task_completed": "tasks_completed_total", "task_failed": "tasks_failed_total"}
 
 
@@ -68,21 +68,27 @@ def _count(found: Tally, node: str, event: JsonObject) -> None:
     name = str(event.get("event"))
     if name in _COUNTED:
         found[_COUNTED[name], (("node", node),)] += UNIT
+    said = event.get("data")
+    data = said if isinstance(said, dict) else {}
+    if name == _DIED:
+        reason = ("reason", _kind(data.get("error_kind")))
+        found["tasks_dead_lettered_total", (("node", node), reason)] += UNIT
     agent = (("agent", _word(event.get("by"))), ("node", node))
     if name in _OF_AN_AGENT:
         found[_OF_AN_AGENT[name], agent] += UNIT
     if name not in _ENDS or event.get("n") is None:
         return  # a person's word on a task that no attempt ended
-    said = event.get("data")
-    data = said if isinstance(said, dict) else {}
     if name == "task_failed":
-        reason = data.get("error_kind")
-        kind = reason if reason in KINDS else OTHER if reason else "crash"
-        found[_ENDS[name], (*agent, ("reason", str(kind)))] += UNIT
+        kind = "crash" if not data.get("error_kind") else _kind(data["error_kind"])
+        found[_ENDS[name], (*agent, ("reason", kind))] += UNIT
     else:
         found[_ENDS[name], agent] += UNIT
     found["task_cost_usd_total", agent] += _millionths(data.get("cost_usd"))
     found["agent_busy_seconds_total", agent] += _seconds(data.get("duration_s"))
+
+
+def _kind(said: JsonValue) -> str:
+    return said if isinstance(said, str) and said in KINDS else OTHER
 
 
 def _note_wait(

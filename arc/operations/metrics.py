@@ -6,18 +6,21 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import State
 from arc.decisions.tallying import ENDLESS, UNIT, Labels, quantile
 from arc.decisions.view import NodeSeen
 from arc.looking import look
 
 from . import Told
+from .depths import tiers_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 # name: (kind, what it counts). The order is that of the page.
 FAMILIES: dict[str, tuple[str, str]] = {
-    "task_queue_depth": ("gauge", "Tasks on a node by status, as the node says now."),
+    "task_queue_depth": (
+        "gauge", "Tasks on a node by status, READY ones by tier, too; as the node says now."),
     "task_queue_oldest_seconds": ("gauge", "For how long the oldest READY task of a node waits."),
     "task_queue_wait_seconds": ("summary", "From READY to claimed, today and yesterday, UTC."),
     "tasks_added_total": ("counter", "Tasks that were added on a node."),
@@ -25,7 +28,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tasks_failed_total": ("counter", "Attempts that failed, by the kind of failure."),
     "tasks_retried_total": ("counter", "Failed attempts after which another one was due."),
     "tasks_interrupted_total": ("counter", "Attempts that were cut short and cost no try."),
-    "tasks_dead_lettered_total": ("counter", "Tasks that no further attempt was made of."),
+    "tasks_dead_lettered_total": (
+        "counter", "Tasks that no further attempt was made of, by their last failure."),
     "tasks_parked_total": ("counter", "Tasks that were left to a person."),
     "tasks_cancelled_total": ("counter", "Tasks that were cancelled."),
     "tasks_arrived_total": ("counter", "Tasks that a node was given by another one."),
@@ -65,17 +69,22 @@ async def metrics(hub: Hub, args: JsonObject) -> Told:
     _waits(found, hub)
     _today(found, hub)
     _claim_rate(found)
+    whole = seen.whole.seen
+    tiers, failed = await tiers_of(
+        hub, [node.name for node in whole if node.report.counts.get(State.READY)]
+    )
+    for node in whole:
+        _depth(found, node, tiers.get(node.name, {}))
     for node in seen.view.seen:
         _gauges(found, node)
-    if isinstance(seen.inbox, NodeSeen):
-        _depth(found, seen.inbox)
     for unseen in seen.view.unseen:
         found["node_seen"].append(("node_seen", (("node", unseen.name),), 0.0))
     families: list[JsonValue] = [
         {"name": name, "kind": kind, "help": text, "samples": _told(found[name])}
         for name, (kind, text) in FAMILIES.items() if found.get(name)
     ]  # fmt: skip
-    partial = tuple(_partial(one.name, one.code, one.because) for one in seen.view.silent)
+    partial = (*(_partial(one.name, one.code, one.because) for one in seen.view.silent),
+               *(_partial(name, one.code, str(one)) for name, one in failed.items()))  # fmt: skip
     return Told({"families": families}, exit=3 if partial else 0, partial=partial)
 
 
@@ -132,7 +141,6 @@ def _gauges(found: Samples, node: NodeSeen) -> None:
     }.items():  # fmt: skip
         if value is not None:
             found[name].append((name, labels, float(value)))
-    _depth(found, node)
     for agent in report.agents:
         if agent.slots:
             share = min(agent.running / agent.slots, 1.0)
@@ -140,10 +148,16 @@ def _gauges(found: Samples, node: NodeSeen) -> None:
             found["agent_utilization"].append(("agent_utilization", place, share))
 
 
-def _depth(found: Samples, node: NodeSeen) -> None:
+def _depth(found: Samples, node: NodeSeen, tiers: dict[str, int]) -> None:
+    """READY by tier where the node tells tiers, so that a sum over the rest still is how many."""
+    name = "task_queue_depth"
     for status, count in sorted(node.report.counts.items()):
         place = (("node", node.name), ("status", status.lower()))
-        found["task_queue_depth"].append(("task_queue_depth", place, float(count)))
+        if status == State.READY and tiers:
+            found[name] += [(name, (*place, ("priority_tier", tier)), float(ready))
+                            for tier, ready in tiers.items()]  # fmt: skip
+        else:
+            found[name].append((name, place, float(count)))
     oldest = node.report.oldest_ready_s
     if oldest is not None:
         name = "task_queue_oldest_seconds"

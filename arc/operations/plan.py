@@ -12,7 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import Kept, KeptCount, NodeVerdict, Steal
 from arc.decisions.view import QueueUnseen
 from arc.looking import Look, look
-from arc.planning import drains_now, retries_now, routes_now, steals_now
+from arc.planning import after_drains, drains_now, retries_now, routes_now, steals_now
 
 from . import Told
 from .everybody import words_of
@@ -66,6 +66,7 @@ class Part:
 
 async def _rebalance(seen: Look) -> Part:
     drains = await drains_now(seen)
+    seen = after_drains(seen, drains)
     retries = await retries_now(seen)
     steals, queues = await steals_now(seen, after=retries.steals)
     data: JsonObject = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,11 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
         _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1)
         for name in sorted([node] if node else hub.links)
     ))  # fmt: skip
-    tasks = [(at, task) for at, some in found if not isinstance(some, ArcError) for task in some]
+    tasks = [(at, one) for at, some in found if not isinstance(some, ArcError) for one in some]
     failed = {at: some for at, some in found if isinstance(some, ArcError)}
-    _note_ends(hub, tasks)
+    _note_ends(hub, [(at, one.task) for at, one in tasks])
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
-    listed: list[JsonValue] = [_row(reasons, at, task) for at, task in tasks[:limit]]
+    listed: list[JsonValue] = [_row(reasons, at, one) for at, one in tasks[:limit]]
     data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)],
                         "open_only": states == OPEN}  # fmt: skip
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
@@ -63,16 +64,25 @@ def _note_ends(hub: Hub, tasks: list[tuple[str, Task]]) -> None:
         hub.journal.ends.note(ends)
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """A task, and how urgent its node says that it is by now; empty: it has ended, or who knows."""
+
+    task: Task
+    order: JsonObject
+
+
 async def _tasks_of(
     link: Link, states: list[str], fits: Callable[[Task], bool], most: int
-) -> tuple[str, list[Task] | ArcError]:
+) -> tuple[str, list[Ranked] | ArcError]:
     """The first tasks of one node that fit, however many others stand before them."""
-    found: list[Task] = []
+    found: list[Ranked] = []
     asked: JsonObject = {"states": list[JsonValue](states), "limit": PAGE}
     try:
         while len(found) < most:
             page = read_listed(link.name, await link.ask("list", dict(asked)))
-            found += filter(fits, page.tasks)
+            found += [Ranked(task, page.order.get(task.uid, {}))
+                      for task in page.tasks if fits(task)]  # fmt: skip
             if page.next is None:
                 break
             asked["after"] = page.next
@@ -101,8 +111,9 @@ def _fits(asked: Fields, task: Task) -> bool:
     )
 
 
-def _row(reasons: Reasons, node: str, task: Task) -> JsonObject:
+def _row(reasons: Reasons, node: str, ranked: Ranked) -> JsonObject:
     """One line of the list, with why a task that waits is still there."""
+    task = ranked.task
     rule, because = reasons.about(node, task) if task.state == State.READY else ("", "")
     return {
         "uid": task.uid, "subject": task.subject, "priority": task.priority, "node": node,
@@ -110,6 +121,7 @@ def _row(reasons: Reasons, node: str, task: Task) -> JsonObject:
         "source": task.source, "hops": task.hops, "failures": task.failures,
         "ready_at": task.ready_at, "pinned": task.pinned,
         "rule": rule, "because": because,
+        "tier": ranked.order.get("tier"), "effective": ranked.order.get("effective"),
     }  # fmt: skip
 
 

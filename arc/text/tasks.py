@@ -21,12 +21,13 @@ def render_list(data: JsonObject, look: Look) -> str:
         return f"no such tasks{_where_seen(data)}{ended}"
     short = shorts(tasks)
     lines = [
-        (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("state")),
+        (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("tier")),
+         said(one.get("state")),
          said(one.get("node")), said(one.get("domain") or one.get("skills")),
          subject(one.get("subject"), look), _reason(one))
         for one in tasks
     ]  # fmt: skip
-    text = rows(("TASK", "P", "STATE", "NODE", "FOR", "SUBJECT", "REASON"), lines, look)
+    text = rows(("TASK", "P", "TIER", "STATE", "NODE", "FOR", "SUBJECT", "REASON"), lines, look)
     return text + "\nthere are more: --limit N" if data.get("more") else text
 
 

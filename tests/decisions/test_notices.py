@@ -33,6 +33,18 @@ def test_events_that_need_a_person_are_told(name: str, kind: str) -> None:
     assert (one.kind, one.node, one.text) == (kind, "iris", "T1: timeout")
 
 
+def test_a_graph_is_told_with_its_title_and_a_long_one_hides_nothing() -> None:
+    said: dict[str, Any] = {"because": "1 of 3 tasks ended badly", "data": {"title": "n" * 500}}
+    (one,) = of_events("iris", "L", [event("dag_failed", **said)])
+    assert one.text == f'T1 "{"n" * 120}": 1 of 3 tasks ended badly'
+
+
+@pytest.mark.parametrize("data", [None, [], {"title": None}, {"title": 7}, {}])
+def test_a_graph_without_a_readable_title_is_told_by_its_id(data: Any) -> None:
+    (one,) = of_events("iris", "L", [event("dag_failed", because="x", data=data)])
+    assert one.text == "T1: x"
+
+
 def test_other_events_are_not() -> None:
     some = [event(name) for name in ("task_completed", "task_failed", "task_added", "x")]
     assert list(of_events("iris", "L", [*some, ({}, NOW)])) == []

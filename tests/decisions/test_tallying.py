@@ -51,14 +51,19 @@ def test_a_failed_attempt_counts_by_its_kind_and_what_a_person_says_is_none() ->
         event("task_failed", n=2, by="coder", data={"error_kind": "made up by a node " * 9}),
         event("task_failed", n=3, by="coder", data={}),
         event("task_failed", by="human:ada", because="resolved: gone"),
-        event("task_dead_lettered", n=3, by="coder"),
+        event("task_dead_lettered", n=3, by="coder", data={"error_kind": "timeout"}),
+        event("task_dead_lettered", "T2", n=3, by="coder", data={"error_kind": ["no", "kind"]}),
+        event("task_dead_lettered", "T3", n=3, by="coder"),  # of a node that does not tell yet
     ], {})  # fmt: skip
     by_reason = {
         dict(labels)["reason"]: value // UNIT
         for (name, labels), value in found.items() if name == "tasks_failed_total"
     }  # fmt: skip
     assert by_reason == {"rate_limit": 1, "other": 1, "crash": 1}
-    assert found[count("tasks_dead_lettered_total", node="iris")] == UNIT
+    dead = "tasks_dead_lettered_total"
+    assert found[count(dead, node="iris", reason="timeout")] == UNIT
+    assert found[count(dead, node="iris", reason="other")] == 2 * UNIT
+    assert sum(value for (name, _), value in found.items() if name == dead) == 3 * UNIT
 
 
 def test_a_wait_counts_from_ready_to_claimed_also_over_two_pages() -> None:

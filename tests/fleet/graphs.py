@@ -10,6 +10,7 @@ from agent_node.graph_document import read_graph
 from agent_node.graph_words import ListGraphs, Parent, Spawn, Submit
 from tests.builders import a_task, uid
 from tests.fleet.machines import Machine
+from tests.fleet.money import Costs
 
 DAG = uid(900)
 RUNS, LEFT_OUT, CANCELLED = "runs", "left out", "cancelled"
@@ -23,8 +24,8 @@ class SmallGraph:
     a few lines that know nothing of the product's own.
     """
 
-    def __init__(self, dice: Random, numbers: range, home: str) -> None:
-        self.dice, self.home = dice, home
+    def __init__(self, dice: Random, numbers: range, home: str, costs: Costs) -> None:
+        self.dice, self.home, self.costs = dice, home, costs
         self.uids = [uid(number) for number in numbers]
         self.edges: dict[str, list[tuple[str, str]]] = {
             one: [(self.uids[before], dice.choice(("fail", "fail", "skip", "run")))
@@ -52,12 +53,14 @@ class SmallGraph:
         """It is there from the beginning, at its home."""
         tasks = {
             f"t{place}": {
-                "uid": one, "subject": "x", "max_attempts": 1, "priority": self.dice.randint(1, 10),
+                "uid": one, "subject": "x", "max_attempts": 1 if one in self.fails else 3,
+                "priority": self.dice.randint(1, 10), **self.costs.of(one),
                 "after": [{"task": needs, "on_failure": how} for needs, how in self.edges[one]],
             }
             for place, one in enumerate(self.uids)
         }  # fmt: skip
-        document: Any = {"id": DAG, "title": "small", "tasks": tasks}
+        document: Any = {"id": DAG, "title": "small", "tasks": tasks,
+                         **self.costs.for_graph(self.uids)}  # fmt: skip
         said = machines[self.home].store.apply(Submit(read_graph(document, mint=lambda: DAG)))
         assert said.outcome == "added", said
 
@@ -65,7 +68,7 @@ class SmallGraph:
         """How this task's program ends."""
         if number in self.fails:
             return c.Result("failed", error_kind="auth_failure")
-        return c.Result("completed")
+        return self.costs.result(number)
 
     def starts(self, number: str, machine: Machine, n: int) -> list[str]:
         """What is wrong with starting this member now; it may make another one."""

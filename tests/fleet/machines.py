@@ -15,6 +15,8 @@ from random import Random
 from typing import Any
 
 from agent_node import commands as c
+from agent_node.budget import Money
+from agent_node.clock import iso
 from agent_node.config import AgentSettings, NodeSettings
 from agent_node.desk import Session
 from agent_node.home import Home
@@ -118,6 +120,7 @@ class Machine:
         self.life = 0  # of the process: a connection ends with it
         self.off = False
         self.host = QuietHost()
+        self.money = Money()
         self.open()
 
     def open(self) -> None:
@@ -126,6 +129,8 @@ class Machine:
             self.place, name=self.name, clock=self.clock, rng=Random(self.life), machine="here"
         )
         self.store.live.dispatching = self.host.dispatching
+        if self.money != Money():
+            self.store.spend_within(self.money)
         self.answers = Answers(
             self.store, home=Home(self.place), settings=self.settings, clock=self.clock,
             host=self.host,
@@ -135,6 +140,11 @@ class Machine:
     def dispatches(self, *, running: bool) -> None:
         """Whether work that becomes READY here is also started here."""
         self.host.dispatching = self.store.live.dispatching = running
+
+    def spend_within(self, money: Money) -> None:
+        """What node.toml says of money, from now on and after every restart."""
+        self.money = money
+        self.store.spend_within(money)
 
     def die(self) -> None:
         """kill -9: nothing is written any more, and every connection ends."""
@@ -148,8 +158,11 @@ class Machine:
 
     def wake(self) -> None:
         """What the daemon's own timers do."""
-        lease = self.store.read(NextDue()).lease
-        if lease is not None and lease <= self.clock.boottime():
+        due = self.store.read(NextDue())
+        now, lease = iso(self.clock.now()), due.lease
+        if (due.at is not None and due.at <= now) or (
+            lease is not None and lease <= self.clock.boottime()
+        ):
             self.store.apply(c.Wake())
 
     def close(self) -> None:

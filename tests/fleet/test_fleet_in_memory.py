@@ -27,7 +27,9 @@ def wrong_with(told: Told) -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_task_is_started_twice_lost_or_stuck(part: int) -> None:
     """Seen to fail when a commit follows no hold, an activate comes before its commit, a doubt is
-    dropped by guess or never settled, and when a giver commits what it had taken back.
+    dropped by guess or never settled, and when a giver commits what it had taken back. With money:
+    when nothing objects, no day turns, an aborted move keeps its money, or an end tells the cost of
+    the last attempt alone.
     """
     for seed in range(part, SEEDS, PARTS):
         wrong = wrong_with(tell(seed))

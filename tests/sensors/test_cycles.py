@@ -389,6 +389,34 @@ def test_a_node_that_fails_fast_draws_no_work(scene: Scenes) -> None:
     assert said["rule"] == "work_succeeds"
 
 
+def test_a_node_that_failed_gets_one_task_until_that_has_ended_well(scene: Scenes) -> None:
+    """Fails when the trial is forgotten between two cycles: then each brings one more."""
+    night = a_night(scene)
+    ends(night, "loom", well="-----")
+    night.run(HEALTH)
+    night.passes(3700)
+    judged = {one["node"]: one for one in rows(night.run(HEALTH).details, "nodes")}
+    assert judged["loom"]["state"] == "failing"  # quiet is no proof
+    first = night.run(REBALANCE)
+    assert [(one.busy, one.idle) for one in first.moves] == [("iris", "loom")]
+    night.hub.journal.runs.add(first, began=night.hub.clock.now(), because="interval")
+
+    night.passes(300)
+    night.asks("inbox", "add", tasks=[{"subject": str(n)} for n in range(5)])
+    assert night.run(REBALANCE).moves == ()
+    assert {one.idle for one in night.run(ROUTER).moves} == {"forge", "spark"}
+    machine = night.fleet.machines["loom"]
+    got = machine.store.apply(c.Claim("loom"))
+    assert isinstance(got, c.Claimed)
+    machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
+    night.passes(300)
+    assert night.run(REBALANCE).moves == ()
+    machine.store.apply(c.Finish(got.task.uid, got.n, c.Result("completed")))
+    night.passes(200)
+    night.run(HEALTH)
+    assert len(night.run(REBALANCE).moves) == 3
+
+
 def test_stranded_time_is_counted_by_what_kept_work_and_slot_apart(scene: Scenes) -> None:
     """Five wait on iris, no more than the threshold, and two nodes stand idle beside them."""
     night = scene()

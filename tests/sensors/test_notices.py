@@ -334,5 +334,7 @@ def test_a_graph_of_the_hub_that_ends_badly_is_told(tmp_path: Path) -> None:
     health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
     asyncio.run(health.run(desk.hub, desk.clock.now()))
     assert look(desk).acted == 1
-    assert [one["kind"] for one in read(told)[0]["groups"]] == ["graph_failed"]
+    (group,) = read(told)[0]["groups"]
+    assert group["kind"] == "graph_failed"
+    assert group["things"][0]["text"].endswith(' "nightly": 1 of 1 task ended badly')
     desk.close()

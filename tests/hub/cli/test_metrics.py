@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from agent_node import commands as c
 from agent_node.budget import Money
+from agent_node.replies import HANDLERS
 from agent_node.strict import JsonObject
 from arc.operations.metrics import FAMILIES
 from arc.text.look import Look
@@ -46,9 +49,33 @@ def test_every_line_is_one_that_prometheus_reads(desk: Desk) -> None:
 
 def test_what_waits_and_who_was_seen_is_told_of_each_node(desk: Desk) -> None:
     desk.waits("iris", 1, 2, 3)
-    assert value_of(desk, 'task_queue_depth{node="iris",status="ready"}') == 3
+    ready = [line for line in lines(desk)
+             if line.startswith("task_queue_depth{") and 'node="iris"' in line]  # fmt: skip
+    assert sum(float(line.rpartition(" ")[2]) for line in ready) == 3
+    assert sum('priority_tier="' in line and 'status="ready"' in line for line in ready) == 5
     assert value_of(desk, 'node_seen{node="loom"}') == 1
     assert value_of(desk, "daily_spend_usd") == 0
+
+
+def test_a_node_that_tells_no_tiers_yet_has_one_row_and_is_no_trouble(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a node of before counts as one that could not be read (exit 3)."""
+    desk.waits("iris", 1, 2, 3)
+    monkeypatch.delitem(HANDLERS, "tiers")
+    assert desk.arc("metrics").code == 0
+    assert value_of(desk, 'task_queue_depth{node="iris",status="ready"}') == 3
+
+
+def test_a_node_that_tells_its_tiers_badly_is_named_and_still_counted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.waits("iris", 1, 2, 3)
+    monkeypatch.setitem(HANDLERS, "tiers", lambda *_: {"ready_by_tier": {"critical": -1}})
+    ran = desk.arc("metrics", "--json")
+    assert ran.code == 3
+    assert [one["node"] for one in ran.envelope["partial"]] == ["iris"]
+    assert value_of(desk, 'task_queue_depth{node="iris",status="ready"}') == 3
 
 
 def test_what_a_node_may_still_spend_is_told_where_it_has_a_limit(desk: Desk) -> None:

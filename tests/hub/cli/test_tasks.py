@@ -34,6 +34,21 @@ def test_a_task_is_added_to_the_hubs_queue_with_all_that_was_said_of_it(desk: De
     assert {name: task[name] for name in wanted} == wanted
 
 
+def test_a_task_says_what_it_is_given_what_it_may_cost_and_how_it_is_judged(desk: Desk) -> None:
+    given = f"artifact:{'a' * 64}"
+    added = desk.arc("tasks", "add", "write it up", "--context", given, "--model", "big,bigger",
+                     "--fallback-model", "small", "--max-cost", "0.50", "--boost", "0",
+                     "--heat", "-2.5", "--validate", '{"kind": "regex", "pattern": "^# "}',
+                     "--json")  # fmt: skip
+    assert added.code == 0, added.err
+    uid = added.data["results"][0]["uid"]
+    task = desk.arc("tasks", "show", uid, "--json").data["task"]
+    wanted = {"context_refs": [given], "models": ["big", "bigger"], "fallback_models": ["small"],
+              "max_cost_usd": "0.50", "boost_per_minute": 0, "heat": -2.5,
+              "validate": {"kind": "regex", "pattern": "^# "}}  # fmt: skip
+    assert {name: task[name] for name in wanted} == wanted
+
+
 def test_the_seeds_own_spelling_works(desk: Desk) -> None:
     added = desk.arc("tasks", "add", "--subject", "S", "--priority", "3", "--skills", "a,b",
                      "--source", "cron:nightly", "--parent", uid(9).lower(), "--json")  # fmt: skip
@@ -77,7 +92,9 @@ def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk) -> None:
 @pytest.mark.parametrize("words", [
     (), ("",), ("S", "-p", "11"), ("S", "-p", "x"), ("S", "--body", "a", "--body-file", "b"),
     ("S", "--body-file", "/nowhere"), ("S", "--deadline", "soon"), ("S", "--max", "5"),
-    ("S" * 501,), ("two\nlines",), ("S", "--parent", "nix"),
+    ("S" * 501,), ("two\nlines",), ("S", "--parent", "nix"), ("S", "--context", "task:nix"),
+    ("S", "--max-cost", "-1"), ("S", "--boost", "fast"), ("S", "--heat", "101"),
+    ("S", "--validate", "{"), ("S", "--validate", '{"kind": "regex"}'),
 ])  # fmt: skip
 def test_what_makes_no_task_is_wrong_use_and_adds_nothing(
     desk: Desk, words: tuple[str, ...]
@@ -154,6 +171,23 @@ def test_the_few_that_fit_are_found_behind_many_that_do_not(
     desk.waits("iris", 12, priority=5)
     listed = desk.arc("tasks", "list", "-p", "5", "--limit", "1", "--json").data["tasks"]
     assert [one["uid"] for one in listed] == [uid(12)]
+
+
+def test_the_list_says_how_urgent_each_task_is_by_now_and_not_of_one_that_ended(
+    desk: Desk,
+) -> None:
+    """Fails when the tier is made from the P that was typed: this task has waited."""
+    (task,) = desk.waits("iris", 1, priority=9)
+    (row,) = desk.arc("tasks", "list", "--json").data["tasks"]
+    assert (row["tier"], row["effective"]) == ("Background", 85.0)
+    desk.minutes_pass(300)
+    text, data = desk.both("tasks", "list")
+    assert data["tasks"][0]["tier"] == "Normal"
+    assert text.lines[0].split()[:4] == ["TASK", "P", "TIER", "STATE"]
+    assert text.lines[1].split()[1:4] == ["P9", "Normal", "READY"]
+    assert desk.arc("tasks", "cancel", task).code == 0
+    (row,) = desk.arc("tasks", "list", "--state", "CANCELLED", "--json").data["tasks"]
+    assert row["tier"] is None
 
 
 def test_the_list_says_why_each_task_is_still_where_it_is(desk: Desk) -> None:

@@ -147,7 +147,7 @@ class Cares(Contract):
         assert fails(node, "ada").state == "DEAD_LETTERED"
         assert care(node)["poison"] is True
         dead = [event for event in node.events(uid()) if event["event"] == "task_dead_lettered"]
-        assert dead[0]["data"] == {"poison": True}
+        assert dead[0]["data"] == {"error_kind": "crash", "poison": True}
         assert "poison" in dead[0]["because"]
 
     def test_one_agent_alone_poisons_nothing(self, node: NodeAtHand) -> None:

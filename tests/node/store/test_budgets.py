@@ -183,6 +183,20 @@ def test_a_task_that_comes_home_brings_what_it_cost(inbox: NodeAtHand) -> None:
     assert amounts(inbox, "fleet") == ("0.5", "0", "2.5", 0)
 
 
+def test_what_an_attempt_here_cost_is_not_counted_again_when_its_end_is_told(
+    inbox: NodeAtHand,
+) -> None:
+    """What is told is the cost of all attempts; fails when the ones before it left count twice."""
+    inbox.say(SetBudget("fleet", "9"))
+    task = a_task(1, max_cost_usd="2")
+    inbox.finish(inbox.running(task), "failed", error_kind="crash", cost_usd="0.5")
+    inbox.wake(after=700)
+    inbox.gives_away(xfer(1), inbox.task(uid(1)))
+    now = iso(inbox.clock.now())
+    inbox.say(NoteEnds((EndTold(uid(1), "COMPLETED", "loom", now, cost_usd="0.75"),)))
+    assert amounts(inbox, "fleet")[:2] == ("0.25", "0")
+
+
 def test_a_task_that_cost_what_it_may_is_not_tried_again(node: NodeAtHand) -> None:
     """Fails when each attempt may cost the whole `max_cost_usd`."""
     node.has(a_task(1, max_cost_usd="2"))

@@ -231,3 +231,21 @@ def test_lists_say_what_a_task_is_worth_and_ended_ones_are_worth_nothing(
     node.finish(node.claimed())
     listed = node.ask(q.ListTasks())
     assert listed.order == {uid(2): {"effective": 95.0, "tier": "Background"}}
+
+
+def test_ready_tasks_are_counted_in_the_tier_that_each_of_them_shows(node: NodeAtHand) -> None:
+    """Fails when a bound is one off, or when the count goes by what a task was worth at first."""
+    scale = [0, 9, 10, 29, 30, 59, 60, 79, 80, 100]
+    node.has(*(
+        a_task(n, priority_100=base, boost_per_minute=BOOSTS[n % len(BOOSTS)])
+        for n, base in enumerate(scale * 3, 1)
+    ))  # fmt: skip
+    for minutes in (0, 7, 120, 60 * 24 * 20):
+        node.clock.advance(minutes * 60)
+        listed = node.ask(q.ListTasks(limit=100))
+        shown = [str(one["tier"]).lower() for one in listed.order.values()]
+        counted = node.ask(q.ReadyByTier())
+        assert counted == {name: shown.count(name) for name in counted}
+        assert sum(counted.values()) == len(scale) * 3
+    node.claimed()
+    assert sum(node.ask(q.ReadyByTier()).values()) == len(scale) * 3 - 1

@@ -101,6 +101,7 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "set-budget": [{"do": "set_budget", "scope": "fleet", "limit_usd": "12.50",
                     "urgent_overdraft": True}],
     "set-budget-refused": [{"do": "set_budget", "scope": "dag:x", "limit_usd": None}],
+    "tiers": [ADD, {"do": "tiers"}],
     "dead": [ADD, {"do": "dead", "limit": 10, "after": 0, "resolved": True}],
     "dead-review-refused": [ADD, {"do": "dead_review", "uids": [uid(1), uid(9)], **PERSON}],
     "submit": [HUB, SUBMIT],
