@@ -73,6 +73,7 @@ class Answers:
     def __init__(self, name: str) -> None:
         nothing: dict[str, JsonObject] = {
             "subscribe": {}, "events": {"events": []}, "list": {"tasks": [], "next": None},
+            "graphs": {"dags": [], "next": None},
             "candidates": {"tasks": [], "next": None, "kept": {}, "eligible": 0, "total": 0},
         }  # fmt: skip
         whole = {"status": status_of(name), "hello": hello_of(name), **nothing}
