@@ -43,6 +43,7 @@ def _run_of(attempt: OpenAttempt, home: Home) -> Run:
     folder = attempt_folder(str(home.tasks), attempt.uid, attempt.n)
     run = Run(attempt.uid, attempt.n, attempt.agent, attempt.token, attempt.boot_id, folder)
     run.stop_why, run.started = attempt.stopping, attempt.state != State.CLAIMED
+    run.validating = attempt.state == State.VALIDATING
     if attempt.pid is not None and attempt.start_ticks is not None:
         run.shim = Identity(attempt.pid, attempt.start_ticks, attempt.boot_id)
     return run

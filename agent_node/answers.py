@@ -10,6 +10,7 @@ from datetime import datetime
 from .attempts import AttemptFolder, EvidenceUnreadable, read_untrusted
 from .clock import parse_iso
 from .errors import BadInput
+from .fields import check_nesting
 from .strict import JsonObject, JsonValue, decode_object, kind_of
 
 ANSWER_MAX = 256 * 1024
@@ -62,9 +63,13 @@ def parse_answer(raw: bytes) -> Answer:
     """The answer in these bytes, or `BadInput` naming the field."""
     said = decode_object(raw, ANSWER_MAX)
     extra = {name: value for name, value in said.items() if name not in _KNOWN}
-    kept = (said.get("output"), said.get("artifacts"), extra)
-    if len(json.dumps(kept, ensure_ascii=False).encode()) > OUTPUT_MAX:
+    kept: JsonObject = {
+        "output": said.get("output"), "artifacts": said.get("artifacts"), "extra": extra,
+    }  # fmt: skip
+    if len(json.dumps([*kept.values()], ensure_ascii=False).encode()) > OUTPUT_MAX:
         raise BadInput(f"larger than {OUTPUT_MAX} bytes as JSON", "output")
+    for name, value in kept.items():  # it travels inside other objects, as a task does
+        check_nesting(value, name)
     return Answer(
         output=said.get("output"),
         cost_usd=_money(said.get("cost_usd")),
@@ -90,8 +95,11 @@ def _tokens(value: JsonValue) -> dict[str, int]:
         raise BadInput(f"should be an object of at most {_TOKEN_NAMES_MAX} counts", "tokens")
     counts: dict[str, int] = {}
     for name, count in value.items():
+        where = f"tokens/{name[:_KIND_MAX]}"
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _TOKENS_MAX:
-            raise BadInput("should be a whole number, not negative", f"tokens/{name[:_KIND_MAX]}")
+            raise BadInput("should be a whole number, not negative", where)
+        if len(name) > _KIND_MAX or not name.isprintable():
+            raise BadInput(f"a name is at most {_KIND_MAX} characters that can be printed", where)
         counts[name] = count
     return counts
 

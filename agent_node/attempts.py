@@ -104,8 +104,9 @@ class AttemptFolder:
 
     def share(self) -> None:
         """Let a shim of another user work here; only by a descriptor does it get past the home."""
-        for name in os.listdir(self.path):
-            os.chmod(self.file(name), 0o644)
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                os.chmod(entry.path, 0o755 if entry.is_dir() else 0o644)
         os.chmod(self.path, 0o777)  # noqa: S103 - nobody else can enter the home above it
 
     def take_shim_lock(self) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+PUT_BACK = timedelta(minutes=1)  # less than that is a clock that is being set right a little
 
 
 class Clock(Protocol):
@@ -37,6 +39,19 @@ class SystemClock:
         return self._boot_id
 
 
+class WallWatch:
+    """Notices when the wall clock was put back; what goes by its times has to be looked at then."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._latest = clock, clock.now()
+
+    def went_back(self) -> bool:
+        """Whether it stands more than a minute before a time that it showed; said once each."""
+        now, latest = self._clock.now(), self._latest
+        self._latest = now if (back := latest - now > PUT_BACK) else max(now, latest)
+        return back
+
+
 def iso(moment: datetime) -> str:
     """Text of fixed width in UTC, so that texts sort as the moments do."""
     if moment.tzinfo is not UTC:
@@ -45,8 +60,13 @@ def iso(moment: datetime) -> str:
 
 
 def parse_iso(text: str) -> datetime:
-    """The moment that a zoned ISO 8601 text names; a naive one raises ValueError."""
+    """The moment that a zoned ISO 8601 text names; a naive one raises ValueError, and so does one
+    that is in UTC before the first year or after the last.
+    """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; end it with Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} lies beyond the years 1 to 9999 in UTC") from error

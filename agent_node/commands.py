@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from .strict import JsonObject, JsonValue
 from .task import Task
@@ -47,8 +47,7 @@ class Add(Command["tuple[Added, ...]"]):
     sender: Sender = OWNER
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(NamedTuple):
     """What became of one task of an `Add`."""
 
     uid: str
@@ -109,6 +108,7 @@ class Started(Command["bool"]):
     pid: int
     start_ticks: int
     boot_id: str
+    model: str = ""  # that the program was told to use; "": nobody names one
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ class Result:
     retry_at: str | None = None
     duration_s: float | None = None
     exit_code: int | None = None
+    model: str | None = None  # that it was told to use; None: none, or nobody knows any more
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class Conversation:
         self.session = session
         self.owed = bytearray()
         self.cut = False
+        self._news = 0  # bytes of news since nothing was owed
 
     def feed(self, data: bytes) -> None:
         """Take what came; no bytes: the peer has said all it will say."""
@@ -55,11 +56,15 @@ class Conversation:
         return not self._is_over
 
     def push(self, event: str, seq: int, at: str) -> None:
-        """Send news, if the peer wants it; one that does not read any more is cut."""
+        """Send news, if the peer wants it; one that does not read any more is cut.
+
+        An answer that is long, and on its way, is no sign of that: news alone counts.
+        """
         if self.session is None or event not in self.session.wants or self._is_over:
             return
         line = event_line(event, seq, at)
-        if len(self.owed) + len(line) > OWED_HIGH:
+        self._news = len(line) + (self._news if self.owed else 0)
+        if self._news > OWED_HIGH:
             self.cut = True
         else:
             self.owed += line

@@ -16,7 +16,7 @@ from .apart import REPLACE, start_upgrader
 from .arrivals import Arrivals
 from .beating import Beating
 from .capabilities import is_program, powers_of
-from .clock import Clock, iso, parse_iso
+from .clock import Clock, WallWatch, iso, parse_iso
 from .commands import Add, Added, AgentRow, SetAgents, Wake
 from .config import NodeSettings
 from .desk import FOR_TASKS, Session, free_bytes
@@ -63,7 +63,7 @@ class Daemon:
         self._timers = Timers(clock)
         self._starters = Starters(zygotes, self._selector, self._timers.later)
         self._dirty = True
-        self._due = Due(None, None)
+        self._due, self._wall = Due(None, None), WallWatch(clock)
         self._disk_timer = False
         self._leaving = Leaving(settings.stop_grace_s)
         self._mine: tuple[object, ...] = ()
@@ -214,7 +214,7 @@ class Daemon:
         self._publish()
 
     def _wake_due(self) -> None:
-        if self._until_due_s() > 0:
+        if self._until_due_s() > 0 and not self._wall.went_back():
             return
         self._due = Due(iso(self._clock.now() + timedelta(seconds=1)), None)  # if the disk says no
         woken = self.store.apply(Wake())

@@ -62,12 +62,12 @@ class Dispatcher:
         self._started: list[Command[object]] = []
         self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
         self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
-        self._wardens = Wardens(Errands(selector, later), self.runs, starters, later)
+        self._wardens = Wardens(errands := Errands(selector, later), self.runs, starters, later)
         self._wardens.tidy_daily(agent.run_as for agent in settings.agents)
         self._stopping = Stopping(self.runs, self._wardens, later, settings.grace_s)
         self._baggage = Baggage(
             store, self.runs, home=home, settings=settings, later=later, record=self._record,
-            freed=self._ask_again,
+            freed=self._ask_again, errands=errands,
         )  # fmt: skip
         self._validating = Validating(
             store, home=home, settings=settings, starters=starters, later=later, look=self.look,
@@ -122,9 +122,9 @@ class Dispatcher:
     def _start(self, run: Run, agent: AgentSettings, claimed: Claimed) -> None:
         """Hand it to a shim; what becomes of it is followed by evidence."""
         try:
-            job = executor_of(agent).prepare(
-                claimed, agent, run.folder, home=self._home, settings=self._settings
-            )
+            job = executor_of(agent).prepare(claimed, agent, run.folder, home=self._home,
+                                             settings=self._settings)  # fmt: skip
+            run.model = job.env.get("AGENT_TASK_MODEL", "")
             self.before_start()
             failpoint("dispatch.before_spawn")
             self._starters.hand_over(agent, job, run.folder)
@@ -167,7 +167,7 @@ class Dispatcher:
             if run.max_s is not None:
                 self._stopping.backstop(run, run.max_s + self._settings.grace_s)
             if run.judging is None:
-                self._started.append(Started(run.uid, run.n, *spawned.shim))
+                self._started.append(Started(run.uid, run.n, *spawned.shim, run.model))
                 self.news.append("task_started")
 
     def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
@@ -225,11 +225,11 @@ class Dispatcher:
         if isinstance(evidence, Unseen):
             self._have_looked(run, evidence.why)
         elif isinstance(evidence, Alive):
-            pidfd = open_pidfd(evidence.shim) if evidence.shim else None
-            if evidence.shim is not None and pidfd is not None:
-                self.watch(run, evidence.shim, pidfd)
+            shim, pidfd = evidence.shim, open_pidfd(evidence.shim) if evidence.shim else None
+            if shim is not None and pidfd is not None:
+                self.watch(run, shim, pidfd)
             else:
-                self._later(_LOOK_EVERY_S, lambda: self.look(run))
+                self._wardens.wake(run, self.look)
         else:
             log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
             end_leftovers(evidence)

@@ -39,7 +39,10 @@ def look_at_end(run: Run) -> Result | Alive | Leftovers | Unseen:
 
 
 def as_stalled(run: Run, result: Result) -> Result:
-    """Proven dead after it was ended for giving no sign of life: that is a failure of its own."""
+    """With the model that was used. Proven dead after it was ended for giving no sign of life: that
+    is a failure of its own.
+    """
+    result = replace(result, model=run.model) if run.model else result
     if not run.stalled or result.kind != "interrupted":
         return result
     return replace(result, kind="failed", error_kind="stalled", message=run.stop_why)

@@ -10,6 +10,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .becoming import start_as
@@ -22,10 +23,12 @@ from .strict import JsonObject, decode_object
 
 AT_ONCE = 4
 PATIENCE_S = 10.0  # longer than any warden's own; sudo may have to wake a directory service
+WORDS_S = 300.0  # of a warden that carries files; 320 MiB take a few seconds
 _WARDEN = "warden"
 
 Asked = Callable[[], JsonObject]
 Told = Callable[[JsonObject | None], None]
+Hear = Callable[[socket.socket], bool]
 
 
 class Errand(NamedTuple):
@@ -34,6 +37,15 @@ class Errand(NamedTuple):
     user: OtherUser
     asked: Asked
     told: Told
+    hear: Hear | None = None  # whether more is to come; None: one reply is all
+
+
+@dataclass
+class _Sent:
+    """A warden under way: its process, or sudo's, and how many words it has said."""
+
+    pid: int
+    words: int = 0
 
 
 class Errands:
@@ -50,16 +62,24 @@ class Errands:
     ) -> None:
         self._selector, self._later = selector, later
         self._waiting: deque[Errand] = deque()
-        self._under_way: dict[socket.socket, int] = {}
+        self._under_way: dict[socket.socket, _Sent] = {}
 
     @property
     def pids(self) -> list[int]:
         """The children of this process that are wardens, or sudo on its way to one."""
-        return [*self._under_way.values()]
+        return [sent.pid for sent in self._under_way.values()]
 
     def send(self, user: OtherUser, asked: Asked, told: Told) -> None:
         """`told` is called from the loop, once, never before this returns; None: no answer came."""
         self._waiting.append(Errand(user, asked, told))
+        self._later(0.0, self._start_some)
+
+    def talk(self, user: OtherUser, asked: Asked, hear: Hear, told: Told) -> None:
+        """The same, with as many words each way as it takes: `hear` takes one in, and says so.
+
+        Each word gives it time for the next, up to `WORDS_S` in all. `told` hears nothing new.
+        """
+        self._waiting.append(Errand(user, asked, told, hear))
         self._later(0.0, self._start_some)
 
     def _start_some(self) -> None:
@@ -73,27 +93,41 @@ class Errands:
             log("errand_failed", because=str(error))
             errand.told(None)
             return
-        self._under_way[warden] = pid
+        self._under_way[warden] = _Sent(pid)
         self._selector.register(warden, selectors.EVENT_READ, lambda _: self._hear(errand, warden))
-        self._later(PATIENCE_S, lambda: self._give_up(errand, warden))
+        self._wait(errand, warden, words=0, left_s=WORDS_S)
         try:
             warden.send(_written(errand.asked(), self.pids), socket.MSG_DONTWAIT)
         except OSError:
             return  # it ended already; its socket is readable, and says so
 
-    def _give_up(self, errand: Errand, warden: socket.socket) -> None:
-        if warden in self._under_way:
-            self._end(warden, kill=True)
-            errand.told(None)
+    def _wait(self, errand: Errand, warden: socket.socket, *, words: int, left_s: float) -> None:
+        self._later(PATIENCE_S, lambda: self._look_again(errand, warden, words, left_s))
+
+    def _look_again(
+        self, errand: Errand, warden: socket.socket, words: int, left_s: float
+    ) -> None:
+        sent = self._under_way.get(warden)
+        if sent is None:
+            return
+        if sent.words > words and left_s > 0:
+            self._wait(errand, warden, words=sent.words, left_s=left_s - PATIENCE_S)
+            return
+        self._end(warden, kill=True)
+        errand.told(None)
 
     def _hear(self, errand: Errand, warden: socket.socket) -> None:
-        reply = _read(warden)
+        if errand.hear is not None:
+            self._under_way[warden].words += 1
+            if errand.hear(warden):
+                return
+        reply = _read(warden) if errand.hear is None else None
         self._end(warden, kill=False)
         errand.told(reply)
 
     def _end(self, warden: socket.socket, *, kill: bool) -> None:
         """It is buried by whoever hears that a child has ended."""
-        pid = self._under_way.pop(warden)
+        pid = self._under_way.pop(warden).pid
         self._selector.unregister(warden)
         warden.close()
         if kill:

@@ -227,13 +227,13 @@ def check_size(value: JsonValue, name: str, largest: int = EXTRA_MAX) -> None:
     """Refuse a nested value that is larger, or deeper, than what can be carried everywhere."""
     import json
 
-    _check_nesting(value, name)
+    check_nesting(value, name)
     size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     if size > largest:
         raise BadInput(f"{size} bytes of JSON; at most {largest} are taken", name)
 
 
-def _check_nesting(value: JsonValue, name: str) -> None:
+def check_nesting(value: JsonValue, name: str) -> None:
     """Half of what a line may have: the task travels inside other objects."""
     level: list[JsonValue] = [value]
     for _ in range(NESTING_MAX):

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 import unicodedata
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from .artifacts import PIECE, SIZE_MAX, Kept, Shelf
+from .named_files import NamedFile, NotTaken, why_not
 from .strict import JsonObject, JsonValue, kind_of
 
 COUNT_MAX = 64  # artifacts of one attempt
 TOTAL_MAX = 256 * 1024 * 1024  # bytes of all of them
 NAME_MAX = 200  # characters, as in a reference to it
-PATH_MAX, DEPTH_MAX = 4096, 32
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_SAID = {
-    errno.ENOENT: "there is no such file",
-    errno.ELOOP: "a link, or a path through one; none is followed",
-    errno.ENOTDIR: "a link or a file, where its path needs a folder",
-    errno.ENXIO: "no plain file",
-    errno.EACCES: "it cannot be read by the node's own user",
-    errno.ENAMETOOLONG: "its path is too long",
-}  # fmt: skip
+_READER = "the node's own user"
 
-Gathering = Generator[None, None, list[JsonValue]]
-
-
-class NotTaken(Exception):
-    """Why a file is not taken; the attempt counts without it."""
+# What is yielded is said to whoever has the files, and what comes back is the answer; the node
+# itself asks nobody, and only lets the loop go on.
+Gathering = Generator[bytes, bytes, list[JsonValue]]
+Taking = Generator[bytes, bytes, Kept]
+Take = Callable[[str, int], Taking]  # its path below the working folder, the room that is left
 
 
 class Wish(NamedTuple):
@@ -41,20 +30,25 @@ class Wish(NamedTuple):
     path: str
 
 
-def gather(said: Sequence[JsonValue], place: str | None, shelf: Shelf) -> Gathering:
+def gather(said: Sequence[JsonValue], place: str, shelf: Shelf) -> Gathering:
     """What is recorded of each entry: {name, sha256, size}, or {name, because}; a piece a step.
 
-    `place` is the working folder; None: the node's own user cannot look into it.
+    `place` is the working folder, into which the node's own user can look.
     """
+    return gather_by(partial(_take, place, shelf), said)
+
+
+def gather_by(take: Take, said: Sequence[JsonValue]) -> Gathering:
+    """The same, where `take` brings one file after the other to the shelf."""
     found: list[JsonValue] = []
     names: set[str] = set()
     room = TOTAL_MAX
     for number, entry in enumerate(said[:COUNT_MAX], start=1):
         try:
             wish = wish_of(entry, names)
-            kept = yield from _take(wish.path, place, shelf, room)
+            kept = yield from take(wish.path, room)
         except (NotTaken, OSError) as error:
-            found.append({"name": _called(entry, number), "because": _why(error)})
+            found.append({"name": _called(entry, number), "because": why_not(error, _READER)})
             continue
         room -= kept.size
         found.append({"name": wish.name, "sha256": kept.sha256, "size": kept.size})
@@ -80,63 +74,22 @@ def wish_of(entry: JsonValue, names: set[str]) -> Wish:
     return Wish(name, path)
 
 
-def open_inside(place: str, path: str) -> int:
-    """A descriptor of this file below `place`; no link on the way to it is followed."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-        raise NotTaken("should be a path inside the working folder")
-    if len(path) > PATH_MAX or len(parts) > DEPTH_MAX:
-        raise NotTaken("its path is too long")
-    folder = os.open(place, _FOLDER)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(parts[-1], _PLAIN, dir_fd=folder)
-    except UnicodeEncodeError as error:
-        raise NotTaken("its path is no text that a file can have") from error
-    finally:
-        os.close(folder)
-
-
-def _take(path: str, place: str | None, shelf: Shelf, room: int) -> Generator[None, None, Kept]:
-    if place is None:
-        raise NotTaken("its agent runs as another user, whose files the node does not take")
-    source = open_inside(place, path)
-    try:
-        before = os.fstat(source)
-        _check(before, room)
-        with shelf.write() as writing:
-            while data := os.read(source, PIECE):
-                if writing.size + len(data) > before.st_size:
-                    break
-                writing.add(data)
-                yield
-            if writing.size != before.st_size or _print(os.fstat(source)) != _print(before):
-                raise NotTaken("it changed while it was copied")
-            return writing.keep()
-    finally:
-        os.close(source)
-
-
-def _check(about: os.stat_result, room: int) -> None:
-    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
-        raise NotTaken("no plain file of one name")
-    if about.st_size > SIZE_MAX:
-        raise NotTaken(f"{about.st_size} bytes; at most {SIZE_MAX} are taken")
-    if about.st_size > room:
+def check_size(size: int, room: int) -> None:
+    """`NotTaken` for a file that is too large, alone or with those before it."""
+    if size > SIZE_MAX:
+        raise NotTaken(f"{size} bytes; at most {SIZE_MAX} are taken")
+    if size > room:
         raise NotTaken(f"with it the artifacts have more than {TOTAL_MAX} bytes together")
 
 
-def _print(about: os.stat_result) -> tuple[int, ...]:
-    return about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_nlink
-
-
-def _why(error: NotTaken | OSError) -> str:
-    if isinstance(error, OSError):
-        return _SAID.get(error.errno or 0) or f"it could not be kept: {error.strerror}"
-    return str(error)
+def _take(place: str, shelf: Shelf, path: str, room: int) -> Taking:
+    with NamedFile(place, path) as file:
+        check_size(file.size, room)
+        with shelf.write() as writing:
+            while data := file.read(PIECE):
+                writing.add(data)
+                yield b""
+            return writing.keep()
 
 
 def _called(entry: JsonValue, number: int) -> str:

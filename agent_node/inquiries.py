@@ -10,6 +10,7 @@ from .errors import BadInput, Refused
 from .fields import one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
 from .queries import (
+    AttemptsPage,
     Candidates,
     DeadLetters,
     Doubts,
@@ -52,12 +53,25 @@ def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:
 
 
 def answer_show(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """One task with its attempts, its moves and its events."""
-    uid = request.fields.ulid("uid")
+    """One task with its attempts, its moves and its events; a page of the attempts on request."""
+    asked = request.fields
+    uid = asked.ulid("uid")
     shown = desk.store.read(ShowTask(uid))
     if shown is None:
         raise Refused("not_found", f"{uid}: {desk.settings.name} never had this task")
-    return shown_out(shown)
+    return {**shown_out(shown), **_attempts_asked_for(desk, uid, asked)}
+
+
+def _attempts_asked_for(desk: Desk, uid: str, asked: Fields) -> JsonObject:
+    """In the place of the last hundred: more of them, fewer, or those behind a number."""
+    if not asked.has("attempts") and not asked.has("attempts_after"):
+        return {}
+    limit = asked.whole("attempts", 1, PAGE_MAX) if asked.has("attempts") else 100
+    after = asked.maybe_whole("attempts_after", 0, 10**9)
+    page = desk.store.read(AttemptsPage(uid, after, limit))
+    last = page[-1]["n"] if page and after is not None else None
+    more = isinstance(last, int) and desk.store.read(AttemptsPage(uid, last, 1))
+    return {"attempts": [*page], "attempts_next": last if more else None}
 
 
 def answer_log(desk: Desk, session: Session, request: Request) -> JsonObject:
@@ -161,7 +175,7 @@ def answer_events(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Events after a number; fewer than asked where one line could not hold them."""
     asked = request.fields
     query = Events(after_seq=asked.after("after_seq"), limit=asked.limit(PAGE_MAX, EVENTS_MAX),
-                   domains=asked.flag("domains"))  # fmt: skip
+                   domains=asked.flag("domains"), traits=asked.flag("traits"))  # fmt: skip
     return {"events": list(fitting(desk.store.read(query)))}
 
 

@@ -19,6 +19,7 @@ SHIM_LOCK = "shim.lock"
 TREE_LOCK = "tree.lock"
 SHIM_JSON = "shim.json"
 HEARTBEAT = "heartbeat"
+INPUTS = "inputs"  # what an attempt is given of other tasks' files
 WORK = "work"  # where the program of another user starts, in the folder made for it
 TASKS_SOCKET = "tasks.sock"  # the daemon's, in the folder of which a shim is handed a descriptor
 TASK_SOCK = "node.sock"  # beside it: where that program speaks to the node

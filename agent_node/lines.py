@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
+from .compact import writer
 from .strict import LINE_MAX, JsonObject
 
-encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+encode = writer(finite=True)
 
 
 def line_of(document: JsonObject) -> bytes:

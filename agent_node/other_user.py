@@ -43,6 +43,10 @@ class OtherUser(NamedTuple):
         """Where what its tasks work on lies, and the command that they speak to the node with."""
         return f"{self.home}/{RUN_FOLDER}"
 
+    def place(self, uid: str, n: int) -> str:
+        """Where everything of one attempt lies that is this user's."""
+        return f"{self.folder}/{uid}-{n}"
+
 
 @cache
 def find_other_user(name: str) -> OtherUser:

@@ -59,6 +59,9 @@ class NodeFacts:
     budget_remaining_usd: str | None = None  # None: the node has no limit
     awaiting: int = 0  # tasks elsewhere whose end somebody here waits for, counted up to 1000
     retried: int = 0  # READY, failed by everybody here who can run them, counted up to 1000
+    artifacts_missing: int = 0  # files of other nodes that tasks here wait for, up to 1000
+    graphs: int = 0  # graphs whose home is here, ended ones too, counted up to 1000
+    unaffordable: int = 0  # tasks that wait for money
 
 
 class Facts(Query[NodeFacts]):
@@ -99,6 +102,15 @@ class Shown:
     events: tuple[JsonObject, ...]
     care: JsonObject = field(default_factory=dict)
     order: JsonObject = field(default_factory=dict)  # what it is worth now; empty once it ended
+
+
+@dataclass(frozen=True)
+class AttemptsPage(Query[tuple[JsonObject, ...]]):
+    """Attempts of one task, in order: the first ones after a number; None: the last ones."""
+
+    uid: str
+    after: int | None = None
+    limit: int = 100
 
 
 @dataclass(frozen=True)
@@ -186,13 +198,16 @@ class Doubts(Query[tuple[Doubt, ...]]):
 
 @dataclass(frozen=True)
 class Events(Query[tuple[JsonObject, ...]]):
-    """Durable, numbered events after a number; with `domains`, ends of attempts name the domain of
-    their task, where it is still here.
+    """Durable, numbered events after a number.
+
+    With `domains`, ends of attempts name the domain of their task; with `traits`, what brings a
+    task or claims it says what the task is like by now. Both where the task is still here.
     """
 
     after_seq: int = 0
     limit: int = 1000
     domains: bool = False
+    traits: bool = False
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,9 @@ class StatusReport(NamedTuple):
     needs_you: tuple[str, ...] = ()
     awaiting_count: int = 0
     retried_count: int = 0
+    artifacts_missing_count: int | None = None  # None: a node that is too old to say
+    graphs_count: int | None = None  # the same
+    unmet_count: int = 0  # of those that wait: how many no agent there can run
     budget_remaining_usd: str | None = None  # today, perhaps below zero; None: no limit
 
 
@@ -106,6 +109,9 @@ def parse_report(document: JsonObject) -> StatusReport:
         needs_you=_sentences(document.get("needs_you")),
         awaiting_count=said.maybe_whole("awaiting_count", 0, COUNT_MAX) or 0,
         retried_count=said.maybe_whole("retried_count", 0, COUNT_MAX) or 0,
+        artifacts_missing_count=said.maybe_whole("artifacts_missing_count", 0, COUNT_MAX),
+        graphs_count=said.maybe_whole("graphs_count", 0, COUNT_MAX),
+        unmet_count=said.maybe_whole("unmet_count", 0, COUNT_MAX) or 0,
         budget_remaining_usd=_amount(document, "budget_remaining_usd"),
     )
     check_of_one_mind(report)

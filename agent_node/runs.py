@@ -39,6 +39,7 @@ class Run:
     pidfd: int | None = None
     started: bool = False  # its shim, or the database, said that the program runs
     max_s: float | None = None  # its deadline; the shim keeps it
+    model: str = ""  # that its program was told to use; "": none, or it was begun by another daemon
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards
     beat_at: float = 0.0  # mtime of the heartbeat file when it was last recorded
@@ -50,6 +51,7 @@ class Run:
     sight: Sight | None = None  # what a warden of that user saw; it serves once
     asked: bool = False  # a warden is on its way for it
     judged: Task | None = None  # the task, where its output has to be judged before it counts
+    validating: bool = False  # an earlier daemon may have begun to have it judged
     judging: Judging | None = None  # its validator runs; None: the program itself does
 
     def ask_to_stop(self) -> bool:

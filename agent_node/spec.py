@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 
+from .compact import writer
 from .strict import JsonObject, JsonValue
 from .task import DEFAULTS, IMMUTABLE, Task
 
 # Fields whose inside is free and may hold floats.
 LOOSE_FIELDS = ("extra", "retry", "validate", "depends_on", "context_refs")
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_encode = writer(sorted_keys=True)
+_LOOSE = frozenset(LOOSE_FIELDS)
+_DEFAULTS = tuple((name, DEFAULTS[name]) for name in sorted(IMMUTABLE))
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -20,10 +23,13 @@ def spec_of(task: Task) -> str:
     A field at its default is left out, so that a field added later changes no old hash.
     """
     values = task.__dict__
-    kept = {name: values[name] for name in IMMUTABLE if values[name] != DEFAULTS[name]}
+    kept = {
+        name: value for name, default in _DEFAULTS
+        if (value := values[name]) is not default and value != default
+    }  # fmt: skip
     kept["uid"], kept["subject"] = task.uid, task.subject
-    for name in LOOSE_FIELDS:
-        if name in kept:
+    if not _LOOSE.isdisjoint(kept):
+        for name in _LOOSE & kept.keys():
             kept[name] = _without_floats(kept[name])
     return _encode(kept)
 

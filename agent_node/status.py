@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from .budget import amount_of
 from .capabilities import is_program, powers_of
 from .clock import iso, parse_iso
 from .config import NodeSettings
@@ -40,13 +41,7 @@ def build_report(
     agents = facts.agents or _unclaimed(settings)
     cannot_start = _cannot_start(settings, disk_free)
     return {
-        "schema": SCHEMA,
-        "node": facts.name,
-        "incarnation": facts.incarnation,
-        "generation": facts.generation,
-        "version": version,
-        "program": running_id(),
-        "written_at": iso(now),
+        **_whose(facts, version, now),
         "dispatcher": "running" if dispatching else "stopped",
         "idle": idle,
         "idle_since": since if idle else None,
@@ -56,11 +51,7 @@ def build_report(
         "free_slots": sum(map(_free_slots, agents)) if takes_work else 0,
         "state": _state(facts, running),
         "reason": facts.reason,
-        "counts": {state: count for state, count in sorted(facts.counts.items()) if count},
-        "movable_count": facts.movable,
-        "oldest_ready_s": _age(facts.oldest_ready_at, now),
-        "awaiting_count": facts.awaiting,
-        "retried_count": facts.retried,
+        **_queue(facts, now),
         "doubts": [doubt_out(doubt) for doubt in doubts],
         "agents": _agents(agents, settings),
         "skills": [*sorted({skill for agent in settings.agents for skill in agent.skills})],
@@ -70,6 +61,33 @@ def build_report(
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
         "needs_you": [*_needs_you(facts, doubts), *(cannot_start if dispatching else ())],
+    }
+
+
+def _whose(facts: NodeFacts, version: str, now: datetime) -> JsonObject:
+    """Which node says so, in which life of it, by which program, and when."""
+    return {
+        "schema": SCHEMA,
+        "node": facts.name,
+        "incarnation": facts.incarnation,
+        "generation": facts.generation,
+        "version": version,
+        "program": running_id(),
+        "written_at": iso(now),
+    }
+
+
+def _queue(facts: NodeFacts, now: datetime) -> JsonObject:
+    """How many tasks there are, and how many of them somebody else has to look at."""
+    return {
+        "counts": {state: count for state, count in sorted(facts.counts.items()) if count},
+        "movable_count": facts.movable,
+        "oldest_ready_s": _age(facts.oldest_ready_at, now),
+        "awaiting_count": facts.awaiting,
+        "artifacts_missing_count": facts.artifacts_missing,
+        "graphs_count": facts.graphs,
+        "unmet_count": sum(number for _, number in facts.unmet) if facts.agents else 0,
+        "retried_count": facts.retried,
     }
 
 
@@ -171,6 +189,18 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
     old = sum(doubt.state == State.HELD and doubt.age_s >= HELD_BLOCKS_S for doubt in doubts)
     if old:
         said.append(f"{old} held for more than {HELD_BLOCKS_S:.0f} s: their giver does not answer")
+    said += _over_budget(facts)
     if facts.waits_for_hub and facts.counts.get(State.READY):
         said.append("tasks that came from other nodes wait for the hub since this boot")
     return said
+
+
+def _over_budget(facts: NodeFacts) -> Iterator[str]:
+    """What waits for money, and for how much of it a day brings none."""
+    if facts.unaffordable:
+        yield (f"{facts.unaffordable} wait for money (over_budget): raise a limit, or wait for"
+               " midnight UTC where it is a day's")  # fmt: skip
+    ready, left = facts.counts.get(State.READY, 0), facts.budget_remaining_usd
+    if ready and left is not None and amount_of(left) <= 0:
+        yield (f"{ready} READY wait for money (over_budget): nothing of today's is left;"
+               " raise the limit, or wait for midnight UTC")  # fmt: skip

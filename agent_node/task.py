@@ -248,7 +248,8 @@ def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
             raise BadInput("missing or empty; every task has one", needed)
     if unknown:
         known["extra"] = _with_unknown(known.get("extra"), unknown)
-    _settle_priority(document, known)
+    if "priority_100" in known:
+        _settle_priority(document, known)
     return built_task(known)
 
 
@@ -275,6 +276,13 @@ def built_task(known: dict[str, JsonValue]) -> Task:
     task = object.__new__(Task)
     object.__setattr__(task, "__dict__", DEFAULTS | known)
     return task
+
+
+def with_fields(task: Task, changed: JsonObject) -> Task:
+    """The same task but for these checked fields."""
+    other = object.__new__(Task)
+    object.__setattr__(other, "__dict__", task.__dict__ | changed)
+    return other
 
 
 def to_wire(task: Task) -> JsonObject:

@@ -7,8 +7,10 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
+from .artifacts import sync_folder
 from .attempts import AttemptFolder, read_untrusted
 from .commands import Claimed, Result, Validate
 from .config import AgentSettings, NodeSettings
@@ -70,13 +72,11 @@ class Validating:
             if end.kind != "completed":
                 return end
             if run.stop_why is not None:  # it ended well, unasked for any more, and unjudged
-                kind: Literal["requeued", "interrupted"]
-                kind = "requeued" if run.requeue else "interrupted"
-                return Result(kind, message=run.stop_why)
+                return _cut_short(run, run.stop_why)
             return self._enter(run, end)
-        if end.kind == "unproved" or run.stop_why is not None:
+        if end.kind == "unproved":
             return end
-        return self._follow(run, run.judging, _judgement(run, run.judging, end), end)
+        return self._follow(run, run.judging, _judgement(run, run.judging, end))
 
     def _enter(self, run: Run, found: Result) -> Result | None:
         """The first look at an attempt that ended well; after a crash, at its last validator."""
@@ -84,8 +84,9 @@ class Validating:
             return found  # it has nothing to show yet: its task is put back
         try:
             self._flush()
-            if self._store.apply(Validate(run.uid, run.n)):
+            if not run.validating:
                 _put_away(run.folder)
+            self._store.apply(Validate(run.uid, run.n))
         except DiskTrouble as error:
             log("validation_waits", task=run.uid, attempt=run.n, because=str(error))
             self._later(_LOOK_EVERY_S, lambda: self._look(run))
@@ -103,10 +104,10 @@ class Validating:
         self._later(0.0, lambda: self._look(run))
         return None
 
-    def _follow(
-        self, run: Run, judging: Judging, said: Judgement, end: Result
-    ) -> Result | None:
-        """What a validator's word means for the attempt."""
+    def _follow(self, run: Run, judging: Judging, said: Judgement) -> Result | None:
+        """What a validator's word means for the attempt. One that had ended before it could be
+        stopped is heard all the same: what it ended with is not what the program left.
+        """
         log("output_judged", task=run.uid, attempt=run.n, because=type(said).__name__.lower())
         found = judging.found
         if isinstance(said, Passed):
@@ -116,6 +117,8 @@ class Validating:
                 found, kind="failed", error_kind="invalid_output", message=said.why, output=None,
                 artifacts=[],
             )  # fmt: skip
+        if run.stop_why is not None:
+            return _cut_short(run, run.stop_why)
         if isinstance(said, NoRule) or judging.tries >= TRIES:
             return replace(found, kind="unvalidated", message=said.why)
         run.shim = None
@@ -181,6 +184,11 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
+def _cut_short(run: Run, why: str) -> Result:
+    kind: Literal["requeued", "interrupted"] = "requeued" if run.requeue else "interrupted"
+    return Result(kind, message=why)
+
+
 def _judgement(run: Run, judging: Judging, end: Result) -> Judgement:
     assert run.judged is not None, "only what has to be judged comes here"
     if end.kind in ("interrupted", "requeued"):
@@ -208,11 +216,16 @@ def _folder_of(program: AttemptFolder, number: int) -> AttemptFolder:
 
 
 def _put_away(program: AttemptFolder) -> None:
-    """No validator was begun yet, so what bears the name of one's folder is the program's own."""
+    """No validator was begun yet, so what bears the name of one's folder is the program's own.
+
+    Before the queue says that validators may have begun: after a crash in between, or a power cut,
+    they would be taken for ours.
+    """
     for number in range(1, TRIES + 1):
         place = _folder_of(program, number).path
         if os.path.lexists(place):
             os.rename(place, f"{place}.{secrets.token_hex(8)}")
+            sync_folder(Path(program.path))
 
 
 def _last_check(program: AttemptFolder) -> int:

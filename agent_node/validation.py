@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from .errors import BadInput
 from .strict import JsonObject, JsonValue, kind_of
@@ -28,7 +30,7 @@ _KEYS = {
 }  # fmt: skip
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _is_name = re.compile(r"[a-z][a-z0-9-]{0,31}").fullmatch
-_read_pattern = re._parser.parse  # type: ignore[attr-defined]  # noqa: SLF001
+_read_pattern: Callable[[str], object] = import_module("re._parser").parse
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ def _judge_judge(exit_code: int | None, *, timed_out: bool, said: bytes) -> Judg
         return Broken('the judge\'s first line does not say {"pass": true} or {"pass": false}')
     if verdict["pass"]:
         return Passed()
-    return Rejected(str(verdict.get("reason") or "the judge gives no reason")[:REASON_MAX])
+    return Rejected(_sayable(str(verdict.get("reason") or "the judge gives no reason")))
 
 
 def _end_of(exit_code: int | None) -> str:
@@ -212,4 +214,9 @@ def _end_of(exit_code: int | None) -> str:
 def _last_line(said: bytes) -> str:
     lines = said.decode("utf-8", "replace").split("\n")
     spoken = [line.strip() for line in lines if line.strip()]
-    return spoken[-1][:REASON_MAX] if spoken else "it printed nothing"
+    return _sayable(spoken[-1]) if spoken else "it printed nothing"
+
+
+def _sayable(text: str) -> str:
+    """What somebody printed, without what neither the queue nor a line of the wire can hold."""
+    return text[:REASON_MAX].replace("\0", "?").encode("utf-8", "replace").decode()

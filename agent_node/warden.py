@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from .job import REPLY_MAX, TREE_LOCK
 from .killing import Table, stop_and_kill
+from .porter import PORTERS, carry
 from .processes import (
     Identity,
     Search,
@@ -24,6 +25,7 @@ from .processes import (
     real_uid,
     send_signal,
 )
+from .rousing import rouse
 from .ulid import is_ulid
 
 Json: TypeAlias = "str | float | bool | Sequence[Json] | Mapping[str, Json] | None"
@@ -39,6 +41,8 @@ def main_as(code: int) -> int:
     os.close(code)
     daemon = socket.socket(fileno=os.dup(0))
     errand: Errand = json.loads(daemon.recv(ERRAND_MAX))
+    if errand["do"] in PORTERS:
+        return carry(PORTERS[str(errand["do"])](errand), daemon)
     reply = _ERRANDS[str(errand["do"])](errand)
     daemon.send(json.dumps(reply).encode()[:REPLY_MAX])
     return 0
@@ -81,6 +85,11 @@ def look(errand: Errand) -> dict[str, Json]:
     table = process_table()
     left = _left_of_it(errand, table) or _left_of_it(errand, table)  # one may fork as we pass by
     return {"left": left[:_PIDS_MAX], "hidden": _hidden(errand, table)[:_PIDS_MAX]}
+
+
+def wake(errand: Errand) -> dict[str, Json]:
+    """Zygotes and spare shims that a program of this user stopped go on; how many did."""
+    return {"woken": rouse(_ours(errand, process_table()) - {os.getpid()})}
 
 
 def hello(errand: Errand) -> dict[str, Json]:
@@ -169,6 +178,13 @@ def tidy(errand: Errand) -> dict[str, Json]:
     return {"removed": sum(not os.path.lexists(path) for path in old)}
 
 
+def remove(errand: Errand) -> dict[str, Json]:
+    """Remove what was laid out for one attempt, whether it came to use it or not."""
+    for path in _texts(errand, "folders"):
+        shutil.rmtree(path, ignore_errors=True)  # a link in its place is left alone
+    return {}
+
+
 def _number(errand: Errand, name: str) -> int:
     return int(str(errand[name]))
 
@@ -182,4 +198,5 @@ def _texts(errand: Errand, name: str) -> list[str]:
     return [str(one) for one in listed] if isinstance(listed, list) else []
 
 
-_ERRANDS = {"signal": signal_shim, "clear": clear, "look": look, "hello": hello, "tidy": tidy}
+_ERRANDS = {"signal": signal_shim, "clear": clear, "look": look, "wake": wake, "hello": hello,
+            "tidy": tidy, "remove": remove}  # fmt: skip

@@ -9,12 +9,14 @@ from .errands import Errands
 from .log import log
 from .other_evidence import clearing, sight_of
 from .other_user import OtherUser, find_other_user
+from .rousing import rouse, with_their_children
 from .runs import Run, Runs
 from .starters import Starters
 from .strict import JsonObject, JsonValue
 
 KEPT_DAYS = 30  # as long as an ended task is known
 _DAY_S = 86_400
+_AGAIN_S = 1.0
 
 
 class Wardens:
@@ -29,6 +31,7 @@ class Wardens:
     ) -> None:
         self._errands, self._runs, self._starters = errands, runs, starters
         self._later = later
+        self._waking: set[str] = set()  # users of whom a warden is on its way to do so
 
     @property
     def pids(self) -> list[int]:
@@ -62,6 +65,26 @@ class Wardens:
 
         self._errands.send(run.user, lambda: self._clearing(run), told)
 
+    def wake(self, run: Run, then: Callable[[Run], None]) -> None:
+        """Nobody took this attempt yet: who waits with its zygote may have been stopped by a
+        program of the same user, and goes on. `then` is called in a second, whatever came of it.
+        """
+        self._later(_AGAIN_S, lambda: then(run))
+        if run.user is None:
+            _told_of_waking({"woken": rouse(with_their_children(self._starters.pids))})
+        elif run.user.name not in self._waking:
+            user = run.user
+            self._waking.add(user.name)
+
+            def told(reply: JsonObject | None) -> None:
+                self._waking.discard(user.name)
+                _told_of_waking(reply)
+
+            self._errands.send(user, self._waking_up, told)
+
+    def _waking_up(self) -> JsonObject:
+        return {"do": "wake", "shims": [], "starters": [*self._starters.pids]}
+
     def tidy_daily(self, names: Iterable[str | None]) -> None:
         """Have the folders go in which attempts worked that ended long ago, now and every day."""
         users = [find_other_user(name) for name in sorted({name for name in names if name})]
@@ -83,6 +106,12 @@ class Wardens:
 
     def _is_there(self, run: Run) -> bool:
         return self._runs.find(run.uid, run.n) is run
+
+
+def _told_of_waking(reply: JsonObject | None) -> None:
+    woken = reply.get("woken") if reply is not None else None
+    if isinstance(woken, int) and woken:
+        log("starters_woken", count=woken, because="somebody of their user had stopped them")
 
 
 def _tidied(reply: JsonObject | None) -> None:

@@ -7,23 +7,28 @@ import stat
 import sys
 from contextlib import suppress
 
-from .job import ANSWER_JSON, NEW_FILE, WORK
+from .job import ANSWER_JSON, INPUTS, NEW_FILE, WORK
 
 ANSWER_ROOM = 256 * 1024 + 1  # one byte more than an answer may have, so that it shows
 RUN_FOLDER = ".agent-node-run"  # in the user's own home: one folder for each attempt
 COMMAND = "agent-node"
 BIN = "bin"
+STAGED = ".inputs"  # behind the place that they go to as soon as it is made
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1024 * 1024
 
 
 def make_place(place: str) -> None:
-    """`place` with a folder to work in; FileExistsError when somebody made one before us."""
+    """`place` with a folder to work in, and what was laid out for it; FileExistsError when
+    somebody made one before us.
+    """
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(place), 0o700)
     os.mkdir(place, 0o700)
     os.mkdir(f"{place}/{WORK}", 0o700)
+    with suppress(FileNotFoundError):  # most tasks are given no files
+        os.rename(f"{place}{STAGED}", f"{place}/{INPUTS}")
 
 
 def take_answer(place: str, folder: int) -> None:

@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from .cgroups import enter_new, sweep
@@ -168,7 +169,8 @@ def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
     folder, _shim_lock, *door = descriptors
 
     def tell(started: float | None) -> None:
-        os.write(taken, _TAKEN)  # not before: the fork of our successor would delay the program
+        with suppress(BrokenPipeError):  # it has ended with its daemon, and the program goes on
+            os.write(taken, _TAKEN)  # not before: the fork of our successor would delay the program
         os.close(taken)
         _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started)
 

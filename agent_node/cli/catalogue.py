@@ -33,7 +33,7 @@ GROUPS = ("Set up", "Run", "Look", "Work", "The whole node", "From inside a runn
 COMMANDS: dict[str, Command] = {
     "init": Command("setup", "Set up", "make the node's home and its node.toml"),
     "doctor": Command("checking", "Set up", "look for everything that could go wrong here"),
-    "unit": Command("setup", "", "print a systemd user unit for the daemon"),
+    "unit": Command("setup", "Set up", "print a systemd user unit for the daemon"),
     "version": Command("setup", "Set up", "print the version"),
     "run": Command("service", "Run", "the daemon: dispatch tasks, answer, report"),
     "start": Command("starting", "Run", "leave a daemon running behind you"),

@@ -76,7 +76,7 @@ class CommandExecutor:
             folder.add(TREE_LOCK, b"")  # ours, for its programs could close theirs to us
         if agent.starter:
             folder.share()
-        place = f"{user.folder}/{folder.uid}-{folder.n}" if user else ""
+        place = user.place(folder.uid, folder.n) if user else ""
         env = environment(claimed, agent, folder, home=home, passed=self._passed_to(agent))
         kept = kept_place(claimed, folder, user)
         if kept:
@@ -118,7 +118,7 @@ class CommandExecutor:
         env = environment(claimed, agent, folder, home=home, passed=self._passed_to(agent))
         if user is not None:
             env |= {"HOME": user.home, "USER": user.name, "LOGNAME": user.name}
-        place = f"{user.folder}/{folder.uid}-{folder.n}/{WORK}" if user else check.workplace
+        place = f"{user.place(folder.uid, folder.n)}/{WORK}" if user else check.workplace
         return Job(
             uid=claimed.task.uid,
             n=claimed.n,
@@ -172,7 +172,7 @@ def kept_place(claimed: Claimed, folder: AttemptFolder, user: OtherUser | None) 
     if claimed.workspace is None:
         return ""
     if user is not None:
-        return f"{user.folder}/{folder.uid}-{claimed.workspace}/{WORK}"
+        return f"{user.place(folder.uid, claimed.workspace)}/{WORK}"
     return os.path.join(os.path.dirname(folder.path), str(claimed.workspace))
 
 

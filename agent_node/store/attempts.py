@@ -46,7 +46,9 @@ def start(tx: Transaction, command: Started) -> bool:
     if not tx.db.execute(_STARTED, values).rowcount:
         return False
     tx.moves(State.CLAIMED, State.RUNNING)
-    tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING")
+    because = f"its program runs with model {command.model}" if command.model else None
+    tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING",
+             because=because)  # fmt: skip
     return True
 
 

@@ -7,11 +7,11 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 
-from ..queries import Candidates, Chosen, Wanting
-from ..strict import JsonObject
+from ..movability import Shape, domains_of, objection
+from ..queries import Candidates, Chosen
 from ..task import State, Task
 from .care import marked_elsewhere
-from .ready import SEQ, SEQ_BITS, Bucket, Ready, Shape, first_of, ready_now
+from .ready import SEQ, SEQ_BITS, Bucket, Ready, first_of, ready_now
 from .rows import WITHOUT_BODY, task_of, with_history
 from .transaction import Transaction
 
@@ -61,49 +61,6 @@ def _retried(tx: Transaction, query: Candidates, ready: Ready) -> Chosen:
     tasks, following = _page(tx, query, [*allowed.values()])
     eligible = sum(rule is None for rule in said.values())
     return Chosen(tasks, following, {name: n for name, n in kept.items() if n}, eligible, total)
-
-
-def objection(shape: Shape, query: Candidates, domains: JsonObject) -> str | None:
-    """The first rule that keeps such a task here; None when one of the nodes may take it."""
-    if shape.pinned and query.why != "moved":
-        return "pinned"
-    steal_from = query.steal_from
-    if steal_from is not None and query.why == "stolen" and shape.priority < steal_from:
-        return "low_enough_priority"
-    belongs = domains_of(shape, domains)
-    said = [_objection_of(wanting, shape, belongs) for wanting in query.wanting]
-    return None if None in said else said[0]
-
-
-def _objection_of(wanting: Wanting, shape: Shape, belongs: set[str]) -> str | None:
-    if wanting.hops_max is not None and shape.hops > wanting.hops_max:
-        return "few_enough_hops"
-    if wanting.skills is not None and not set(shape.needs) <= set(wanting.skills):
-        return "needs_are_met"
-    if not belongs.isdisjoint(wanting.never):
-        return "never_this_domain"
-    if wanting.domains is None or not belongs.isdisjoint(wanting.domains):
-        return None
-    if shape.untagged and wanting.untagged_from is not None:
-        return None if shape.priority >= wanting.untagged_from else "may_do_this_work"
-    return "may_do_this_work"
-
-
-def domains_of(shape: Shape, domains: JsonObject) -> set[str]:
-    """The domains a task belongs to: its own word, else those that name one of its skills.
-
-    Where it says neither, the one its subject sounds like.
-    """
-    if shape.domain is not None:
-        return {shape.domain}
-    if shape.untagged:
-        return set() if shape.guess is None else {shape.guess}
-    return {name for name, entry in domains.items() if _names_one(entry, shape.skills)}
-
-
-def _names_one(entry: object, skills: tuple[str, ...]) -> bool:
-    named = entry.get("skills") if isinstance(entry, dict) else None
-    return isinstance(named, list) and not set(skills).isdisjoint(map(str, named))
 
 
 _URGENCY = 1 << 40

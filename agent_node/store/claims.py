@@ -103,7 +103,9 @@ def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
         if ask is not None:
             ask.reserve()
         task = claimed_task(tx, said, agent=command.agent)
-        tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent)
+        because = f"P{task.priority}: the first of all READY ones that {command.agent} may run"
+        tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent,
+                 because=because)  # fmt: skip
         if len(tx.live.claimed) >= _CLAIMED_MAX:
             tx.live.claimed.clear()
         tx.live.claimed[task.uid] = ClaimedRow(said[0], n, command.agent)

@@ -31,9 +31,16 @@ def complete(
     tx.moves(was, State.COMPLETED)
     tx.event(
         "task_completed", command.uid, n=command.n, was=was, state=State.COMPLETED, by=agent,
-        data=told(result),
+        because=_why(was, result), data=told(result),
     )  # fmt: skip
     return True
+
+
+def _why(was: State, result: Result) -> str:
+    """What made it count as done."""
+    took = "" if result.duration_s is None else f" after {result.duration_s:.1f} s"
+    judged = ", and what judges its output let it pass" if was is State.VALIDATING else ""
+    return f"its program ended well{took}{judged}"
 
 
 @cache
@@ -48,7 +55,7 @@ UPDATE task SET state = 'COMPLETED', stopping = NULL, completed_at = ?, output =
 
 _TOLD = (
     "kind", "error_kind", "message", "output", "artifacts", "cost_usd", "tokens", "duration_s",
-    "exit_code",
+    "exit_code", "model",
 )  # fmt: skip
 
 

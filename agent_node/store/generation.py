@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import StoreUnusable
 from ..plain_files import NotPlainFile, open_plain
 
 _SLOT = 256
+COPIED = "this home is a copy of one that lay elsewhere, and that one may still run"
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,28 @@ class Mark:
     generation: int
     incarnation: str
     machine: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a home lies: its path, hashed, and the inodes of its folder and of its database."""
+
+    path: str
+    folder: int
+    database: int
+
+    def is_copied_to(self, other: Place) -> bool:
+        """Whether what lies there is a copy of what lay here: a home that is renamed keeps its
+        inodes, one that is put back keeps its path.
+        """
+        return self.path != other.path and self != replace(other, path=self.path)
+
+
+def place_of(database: Path) -> Place:
+    """Where this database lies now."""
+    folder = database.parent
+    path = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
+    return Place(path, os.stat(folder).st_ino, os.stat(database).st_ino)
 
 
 def machine_id() -> str:
@@ -35,7 +58,10 @@ def machine_id() -> str:
 
 
 class GenerationFile:
-    """Two slots written in turn, so that a torn write leaves the one before readable."""
+    """Two slots written in turn, so that a torn write leaves the one before readable.
+
+    Behind them stands where the home lay last; versions that know nothing of it read past it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,6 +87,38 @@ class GenerationFile:
         slot = _SLOT * (mark.generation % 2)
         os.pwrite(self._fd, _render(mark), slot)
         os.fdatasync(self._fd)
+
+    def read_place(self) -> Place | None:
+        """Where the home lay when it was opened last; None: nobody wrote it down, or it is torn."""
+        try:
+            fd = _plain(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            words = os.pread(fd, _SLOT, 2 * _SLOT).decode("ascii", "replace").split()
+        finally:
+            os.close(fd)
+        if len(words) != len("path P folder F database D sum S".split()):
+            return None
+        if not (words[3].isdigit() and words[5].isdigit()):
+            return None
+        place = Place(words[1], int(words[3]), int(words[5]))
+        return place if _said(place).split() == words else None
+
+    def copied(self, database: Path) -> str:
+        """Why this home is none to run anything by where it lies now; empty: nothing is odd."""
+        lay = self.read_place()
+        return COPIED if lay is not None and lay.is_copied_to(place_of(database)) else ""
+
+    def keep_place(self, database: Path) -> None:
+        """From now on the home lies here; durable when it returns."""
+        place = place_of(database)
+        if place == self.read_place():
+            return
+        if self._fd < 0:
+            self._open()
+        os.pwrite(self._fd, _said(place).encode().ljust(_SLOT - 1) + b"\n", 2 * _SLOT)
+        os.fsync(self._fd)
 
     def _open(self) -> None:
         self._fd = _plain(self._path, os.O_RDWR | os.O_CREAT)
@@ -90,8 +148,15 @@ def _plain(path: Path, flags: int) -> int:
 
 def _render(mark: Mark) -> bytes:
     text = f"generation {mark.generation} incarnation {mark.incarnation} machine {mark.machine}"
-    line = f"{text} sum {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return line.encode().ljust(_SLOT - 1) + b"\n"
+    return _summed(text).encode().ljust(_SLOT - 1) + b"\n"
+
+
+def _said(place: Place) -> str:
+    return _summed(f"path {place.path} folder {place.folder} database {place.database}")
+
+
+def _summed(text: str) -> str:
+    return f"{text} sum {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _parse(slot: bytes) -> Mark | None:

@@ -59,6 +59,14 @@ SELECT e.uid, e.needs, e.on_failure, e.came
 """
 
 
+def graph_count(tx: Transaction) -> int:
+    """How many graphs are here, ended ones too, counted no further than anybody needs to know."""
+    if not tx.live.graphs:
+        return 0
+    (number,) = tx.db.execute("SELECT count(*) FROM (SELECT 1 FROM graph LIMIT 1000)").fetchone()
+    return int(number)
+
+
 def list_graphs(tx: Transaction, query: ListGraphs) -> GraphPage:
     """One page of graphs, newest first."""
     values = {"after": query.after, "states": json.dumps(query.states), "limit": query.limit + 1}

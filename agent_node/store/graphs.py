@@ -17,6 +17,7 @@ from ..readiness import Came
 from ..task import UNDERWAY, State
 from .edges import known_ends
 from .ends import settle, spread
+from .newcomers import no_disk_for
 from .planting import known_graph, objection, plant
 from .reviving import add_member
 from .spawning import ask_to_wait
@@ -38,7 +39,8 @@ def submit(tx: Transaction, command: Submit) -> Submitted:
         return _compare(command, *known)
     check_term(tx, sender.term)
     check_not_quarantined(tx)
-    because = objection(tx, graph)
+    parent = None if command.parent is None else command.parent.uid
+    because = no_disk_for(tx, parent) or objection(tx, graph)
     if because is not None:
         return Submitted(graph.id, "refused", because=because)
     born = plant(tx, graph, by=sender.by, parent=command.parent)

@@ -9,7 +9,7 @@ from ..commands import Add, Added, Because
 from ..errors import BadInput
 from ..spec import content_of, spec_of
 from ..strict import JsonObject
-from ..task import State, Task, built_task
+from ..task import State, Task, with_fields
 from .edges import all_edges, is_tied, tie
 from .ends import settle, spread
 from .newcomers import NewTask, circle, insert_tasks, unknown
@@ -42,7 +42,8 @@ def add(tx: Transaction, command: Add, *, waits: bool = False) -> tuple[Added, .
         if found is not None:
             answers.append(_compare(task, *found))
             continue
-        check_term(tx, command.sender.term)
+        if not rows:  # nothing is added before it, and nothing in one transaction changes it
+            check_term(tx, command.sender.term)
         because = _refusal(tx, task, room=room - len(rows))
         if because is None and (task.dag is not None or is_tied(task)):
             because = _no_graph_for_it(tx, task, command.tasks)
@@ -78,7 +79,7 @@ def _stamped(tx: Transaction, task: Task) -> Task:
         "created_at": task.created_at or tx.stamp, "epoch": 1, "hops": 0, "attempts": [],
         "stolen_from": None,
     }  # fmt: skip
-    return built_task(task.__dict__ | born)
+    return with_fields(task, born)
 
 
 def _compare(task: Task, uid: str, spec: str | None) -> Added:

@@ -9,17 +9,23 @@ from typing import NamedTuple
 
 from ..commands import Because
 from ..strict import JsonObject
-from ..task import Task
+from ..task import State, Task
 from .rows import INSERT_NEW
 from .transaction import Transaction, to_json
 
 NewRow = tuple[object, ...]
 # The same with what holds the task, which most new tasks have nothing of.
 _INSERT_HELD = INSERT_NEW.replace("(uid,", "(blocked_by, uid,").replace("VALUES (", "VALUES (?, ")
-_ADDED = "INSERT INTO event (at, uid, event, state, by) VALUES (?, ?, 'task_added', ?, ?)"
-_BORN = (
-    "INSERT INTO event (at, uid, event, state, by, data) VALUES (?, ?, 'task_added', ?, ?, ?)"
+_ADDED = (
+    "INSERT INTO event (at, uid, event, state, by, because) VALUES (?, ?, 'task_added', ?, ?, ?)"
 )
+_BORN = (
+    "INSERT INTO event (at, uid, event, state, by, because, data)"
+    " VALUES (?, ?, 'task_added', ?, ?, ?, ?)"
+)
+_FREE = "nothing holds it: an agent here may claim it"
+_HELD = "it waits for other tasks, or for what they leave"
+_LATER = "it waits for its time"
 SHOWN_MAX = 20  # uids of a cycle that are told
 
 
@@ -44,15 +50,24 @@ def insert_tasks(tx: Transaction, new: Sequence[NewTask], *, by: str) -> None:
     else:
         tx.db.executemany(INSERT_NEW, [one.row for one in new])
     if any(one.member is not None for one in new):
-        events = [(tx.stamp, one.row[0], one.row[2], by, _born(one)) for one in new]
+        events = [(tx.stamp, one.row[0], one.row[2], by, _why(one), _born(one)) for one in new]
         tx.db.executemany(_BORN, events)
     else:
-        tx.db.executemany(_ADDED, [(tx.stamp, one.row[0], one.row[2], by) for one in new])
+        tx.db.executemany(
+            _ADDED, [(tx.stamp, one.row[0], one.row[2], by, _why(one)) for one in new]
+        )
     for state, number in Counter(str(one.row[2]) for one in new).items():
         tx.moves(None, state, number)
     if tx.live.graphs:
         here = [(one.row[0],) for one in new]
         tx.db.executemany("DELETE FROM awaited WHERE uid = ?", here)
+
+
+def _why(new: NewTask) -> str:
+    """Why it is READY at once, or is not: the same few words however many tasks there are."""
+    if new.blocked_by != "[]":
+        return _HELD
+    return _FREE if new.row[2] == State.READY else _LATER
 
 
 def _born(new: NewTask) -> str | None:
@@ -97,6 +112,14 @@ def circle(tx: Transaction, uids: Collection[str], needs: Iterable[str]) -> Beca
 def _named(path: Sequence[str]) -> Because:
     more = f" -> … ({len(path) - 1} tasks)" if len(path) > SHOWN_MAX else ""
     return Because("cycle", f"a cycle: {' -> '.join(path[:SHOWN_MAX])}{more}")
+
+
+def no_disk_for(tx: Transaction, parent: str | None) -> Because | None:
+    """Why a task that runs makes no more work now. People still may: they see that it waits."""
+    if parent is None or not tx.live.disk_low:
+        return None
+    text = f"{tx.node.name} has less free disk than its disk_floor: what runs makes no more work"
+    return Because("disk_floor", text)
 
 
 _NOWHERE = """

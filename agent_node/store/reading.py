@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ..lines import encode
 from ..queries import (
     AgentFacts,
     Due,
@@ -23,10 +25,12 @@ from ..queries import (
 )
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
+from .artifact_inputs import missing_count
 from .beats import as_beaten, last_beat
 from .care import retried_count
 from .dead import care_of, cares_of
 from .elsewhere import awaiting_count
+from .graph_reading import graph_count
 from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED, UNPROVED
 from .keeping import kept_task
 from .oldest import oldest_ready_at
@@ -34,9 +38,11 @@ from .purses import remaining_usd
 from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
 from .transaction import Transaction
 from .turns import orders_of
+from .unaffordable import unaffordable_count
 from .waking import next_at, next_lease
 
 FAILING_STREAK = 5
+SHOWN_MAX = 1024 * 1024  # bytes of the events of one task that are told with it
 
 
 def facts(tx: Transaction, query: Facts) -> NodeFacts:
@@ -58,7 +64,8 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         drain_until=node.drain_until, drain_then=node.drain_then,
         event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
         awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
-        retried=retried_count(tx),
+        retried=retried_count(tx), artifacts_missing=missing_count(tx), graphs=graph_count(tx),
+        unaffordable=unaffordable_count(tx),
     )  # fmt: skip
 
 
@@ -210,10 +217,21 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     else:
         return None
     moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
-    events = _dicts(tx.db, _EVENTS_OF, {"uid": uid})
+    events = _newest(_dicts(tx.db, _EVENTS_OF, {"uid": uid}))
     said = tuple(one for one in attempts if isinstance(one, dict))
     order = orders_of(tx, [uid]).get(uid, {})
     return Shown(task, said, moves, events, care_of(tx, uid), order)
+
+
+def _newest(events: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+    """As many as an answer holds beside all else; a task may have been tried for weeks."""
+    left, kept = SHOWN_MAX, list[JsonObject]()
+    for event in reversed(events):
+        left -= len(encode(event).encode())
+        if left < 0:
+            break
+        kept.append(event)
+    return tuple(reversed(kept))
 
 
 def _dicts(
@@ -228,23 +246,34 @@ def _dict(names: list[str], row: tuple[JsonValue, ...]) -> JsonObject:
     said: JsonObject = {
         name: value for name, value in zip(names, row, strict=True) if value is not None
     }
-    if isinstance(said.get("data"), str):
-        said["data"] = json.loads(str(said["data"]))
+    for name in ("data", "traits"):
+        if isinstance(said.get(name), str):
+            said[name] = json.loads(str(said[name]))
     return said
 
 
-_EVENTS = "SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
-_WITH_DOMAINS = """
-SELECT e.*, (SELECT t.domain FROM task t WHERE t.uid = e.uid
-             AND e.event IN ('task_completed', 'task_failed')) AS domain
-  FROM event e WHERE e.seq > ? ORDER BY e.seq LIMIT ?
-"""
+_DOMAIN = """,
+  CASE WHEN e.event IN ('task_completed', 'task_failed') THEN t.domain END AS domain,
+  CASE WHEN e.event IN ('task_completed', 'task_failed')
+       THEN json_extract(t.spec, '$.type') END AS type"""
+# Who made it is told by its kind alone; what a task is about is nobody's business here.
+_TRAITS = """,
+  CASE WHEN t.uid IS NOT NULL
+        AND e.event IN ('task_added', 'task_held', 'task_arrived', 'task_claimed') THEN
+    json_object('priority', t.priority, 'domain', t.domain, 'skills', json(t.skills),
+                'needs', json(t.needs), 'pinned', json(iif(t.pinned, 'true', 'false')),
+                'expected_s', t.expected_s,
+                'source', substr(t.source, 1, instr(t.source || ':', ':') - 1))
+  END AS traits"""
+_EVENTS = "SELECT e.*{also} FROM event e {tasks} WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
+_OF_TASKS = "LEFT JOIN task t ON t.uid = e.uid"
 
 
 def events(tx: Transaction, query: Events) -> tuple[JsonObject, ...]:
     """Numbered events after a number, oldest first."""
+    also = (_DOMAIN if query.domains else "") + (_TRAITS if query.traits else "")
     asked = (query.after_seq, query.limit)
-    return _dicts(tx.db, _WITH_DOMAINS if query.domains else _EVENTS, asked)
+    return _dicts(tx.db, _EVENTS.format(also=also, tasks=_OF_TASKS if also else ""), asked)
 
 
 def next_due(tx: Transaction, query: NextDue) -> Due:

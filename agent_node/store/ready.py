@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..guessing import Ears, ears_for, parse_domains
+from ..movability import Shape
 from ..strict import JsonObject
 from ..task import State
 from .transaction import LAST_EVENT, Transaction
@@ -31,25 +32,6 @@ _THESE = f"""
 {_COLUMNS} FROM json_each(?) j CROSS JOIN task t ON t.uid = j.value AND t.state = 'READY'
 """
 _CHANGED = "SELECT DISTINCT uid FROM event WHERE seq > ? AND uid IS NOT NULL LIMIT ?"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the rules look at; many tasks share one, and are judged once."""
-
-    pinned: bool
-    priority: int
-    domain: str | None
-    skills: tuple[str, ...]
-    needs: tuple[str, ...]
-    hops: int
-    stolen: bool
-    guess: str | None = None  # the domain its subject sounds like, where it names none
-
-    @property
-    def untagged(self) -> bool:
-        """Neither skills nor a domain: work that anyone can do. A guess is no word of its own."""
-        return not self.skills and self.domain is None
 
 
 @dataclass

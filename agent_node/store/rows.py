@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from ..fields import is_money
+from ..lines import encode
+from ..queries import AttemptsPage
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
 from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
@@ -187,7 +189,55 @@ _ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LI
 def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
     """The task's attempts so far, wherever they ran, as they stand on the wire."""
     rows = db.execute(_ATTEMPTS_OF, {"uid": uid, "most": ATTEMPTS_MAX}).fetchall()
-    return [_attempt_on_wire(row) for row in reversed(rows)]
+    said = [_attempt_on_wire(row) for row in rows]
+    return [*reversed(said if _are_short(rows) else _shortened(said))]
+
+
+_AFTER = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} WHERE n > :after ORDER BY n LIMIT :most"
+
+
+def attempts_page(tx: Transaction, query: AttemptsPage) -> tuple[JsonObject, ...]:
+    """So many of them, in order: those that follow a number whole, as far as one answer holds them,
+    and always one; without a number the last ones, the older of them in brief.
+    """
+    asked = {"uid": query.uid, "most": query.limit, "after": query.after}
+    if query.after is None:
+        last = [_attempt_on_wire(row) for row in tx.db.execute(_ATTEMPTS_OF, asked)]
+        return tuple(one for one in reversed(_shortened(last)) if isinstance(one, dict))
+    kept, left = list[JsonObject](), HISTORY_MAX
+    for row in tx.db.execute(_AFTER, asked):
+        said = _attempt_on_wire(row)
+        left -= len(encode(said).encode())
+        if left < 0 and kept:
+            break
+        kept.append(said)
+    return tuple(kept)
+
+
+# What a program said of its failures must not keep its task from being shown, moved or told of.
+HISTORY_MAX = 512 * 1024  # bytes on the wire; whatever is older is told in brief
+_BRIEF = 64  # characters of each text
+_SPOKEN = [(_ATTEMPT.index("message"), 6), (_ATTEMPT.index("tokens"), 4)]  # and bytes a character
+
+
+def _are_short(rows: Iterable[Sequence[JsonValue]]) -> bool:
+    """Surely; nothing is encoded for the usual few attempts with a few words each."""
+    most = sum(len(str(row[at] or "")) * wide for row in rows for at, wide in _SPOKEN)
+    return most < HISTORY_MAX // 2
+
+
+def _shortened(newest_first: Iterable[JsonObject]) -> list[JsonValue]:
+    told: list[JsonValue] = []
+    left = HISTORY_MAX
+    for one in newest_first:
+        left -= len(encode(one).encode())
+        told.append(one if left >= 0 else _in_brief(one))
+    return told
+
+
+def _in_brief(one: JsonObject) -> JsonObject:
+    return {name: value[:_BRIEF] if isinstance(value, str) else value
+            for name, value in one.items() if name != "tokens"}  # fmt: skip
 
 
 def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:

@@ -8,9 +8,10 @@ from ..graph_words import Parent, Spawn, Spawned
 from ..task import built_task
 from .edges import wait_for
 from .intake import add
-from .newcomers import circle
+from .newcomers import circle, no_disk_for
 from .transaction import Transaction
 
+_KNOWN = "SELECT 1 FROM task WHERE uid = ? OR key = ?"
 _DAG = "SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?"
 
 
@@ -21,6 +22,9 @@ def spawn(tx: Transaction, command: Spawn) -> Spawned:
     child = built_task(
         command.child.__dict__ | {"dag": row[0] if row else None, "parent": parent.uid}
     )
+    full = no_disk_for(tx, parent.uid)
+    if full is not None and not tx.db.execute(_KNOWN, (child.uid, child.key)).fetchone():
+        return Spawned(child.uid, "refused", full)
     (added,) = add(tx, Add((child,), command.sender), waits=parent.waits)
     if parent.waits and added.outcome != "refused":
         ask_to_wait(tx, parent, [added.uid])

@@ -195,18 +195,22 @@ class SqliteStore:
         self._take_back_hearsay()
         node = self._transaction().node
         mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
-        why = distrust or judge(
+        why = distrust or self._file.copied(self.path) or judge(
             database=mark, file=file, here=machine, unknown_attempts=unknown_attempts
         )
+        self._settle(why, mark, file, machine=machine)
+        self._file.keep_place(self.path)  # only now: a copy that dies here is looked at again
+        return why
+
+    def _settle(self, why: str | None, mark: Mark, file: Mark | None, *, machine: str) -> None:
+        node = self._transaction().node
         if why is None:
             if node.generation == 0:
                 self.apply(commands.Raise())
             elif file != mark:
                 self._file.write(mark)
-            return None
-        if node.state != "quarantined" or (file and file.generation > node.generation):
+        elif node.state != "quarantined" or (file and file.generation > node.generation):
             self._quarantine(why, machine=machine, newest=file or mark)
-        return why
 
     def _take_back_hearsay(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")

@@ -6,7 +6,8 @@ from ..commands import Because
 from ..errors import BrokenRule
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
-from ..task import State, Task, built_task, to_wire
+from ..strict import JsonObject
+from ..task import State, Task, with_fields
 from .comings import arrived, forget_inputs
 from .edges import tie_inputs
 from .rows import INSERT_OFFERED, keep_attempts, travelled_row
@@ -83,9 +84,10 @@ def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
         hops += 1
     elif command.why == "routed":
         source = f"fleet:{tx.node.hub or command.giver}:router"
-    fields = to_wire(task)
-    fields |= {"epoch": task.epoch + 1, "hops": hops, "source": source, "stolen_from": stolen_from}
-    return built_task(fields)
+    changed: JsonObject = {
+        "epoch": task.epoch + 1, "hops": hops, "source": source, "stolen_from": stolen_from,
+    }  # fmt: skip
+    return with_fields(task, changed)
 
 
 def _node_objects(tx: Transaction, command: Hold) -> Because | None:

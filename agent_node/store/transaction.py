@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..budget import Money
 from ..clock import Clock, iso
+from ..compact import writer
 from ..errors import BrokenRule, Refused
 from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from .ready import Ready
     from .transfers import Record
 
-# What is written came as JSON, so nothing in it holds itself.
-_compact = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
-).encode
+_compact = writer(sorted_keys=True)
 
 
 def to_json(value: JsonValue | list[str]) -> str:
@@ -108,6 +105,7 @@ class Transaction:
     instance: str | None = None  # of the hub whose command this is; None: it says none
     _node: NodeRow | None = None
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
+    usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
 
     def __init__(
         self,
@@ -207,7 +205,7 @@ class Transaction:
 
     def need_set(self, needs: list[str]) -> int:
         """The number of this set of needs in the index, linked to every agent that meets it."""
-        text = words_to_json(needs)
+        text = words_to_json(needs) if needs else "[]"
         known = self._need_sets.get(text)
         if known is None:
             known = self._need_sets[text] = self._find_need_set(text)

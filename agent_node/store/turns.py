@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from ..budget import midnight_after
 from ..clock import iso, parse_iso
 from ..priority import (
     POINT,
@@ -25,6 +26,7 @@ from ..priority import (
 )
 from ..strict import JsonObject
 from ..task import Task
+from .care import GRACE_S
 from .transaction import Transaction
 
 URGED_MAX = 1000  # deadlines that one Wake looks at; the next one follows at once
@@ -91,7 +93,9 @@ def last_moment(db: sqlite3.Connection) -> int | None:
 
 def usual_growth(tx: Transaction) -> int:
     """What a turn of the usual pace has grown by at this moment."""
-    return grown(USUAL_PACE, order_ms(tx))
+    if tx.usual_growth is None:
+        tx.usual_growth = grown(USUAL_PACE, order_ms(tx))
+    return tx.usual_growth
 
 
 def _draw(tx: Transaction, task: Task, *, weight: float, now: int) -> int:
@@ -201,6 +205,27 @@ def _mend_turns(tx: Transaction) -> None:
         values = {"now": grown(pace, order_ms(tx)), "pace": pace}
         if tx.db.execute(_ARRIVE_NOW, values).rowcount:
             tx.changed = True
+    for statement in _COME_SOONER:
+        soon = {"now": tx.stamp, "grace": iso(tx.now + timedelta(seconds=GRACE_S)),
+                "midnight": midnight_after(tx.now)}  # fmt: skip
+        if tx.db.execute(statement, soon).rowcount:
+            tx.changed = True
+
+
+# A failure that lies ahead was written by the wrong clock, and so was the time of its retry: it is
+# as long from now as it was from then. What a person said (`not_before`) stays.
+_ENDED_AT = "(SELECT a.ended_at FROM attempt a WHERE a.uid = task.uid AND a.n = task.attempt)"
+_COME_SOONER = (
+    f"""
+UPDATE task SET wake_at = strftime('%Y-%m-%dT%H:%M:%fZ', :now,
+       ((julianday(wake_at) - julianday({_ENDED_AT})) * 86400.0) || ' seconds')
+ WHERE state = 'RETRYING' AND wake_at > :now AND {_ENDED_AT} > :now""",
+    f"""
+UPDATE care SET until = max(:grace, coalesce((SELECT strftime('%Y-%m-%dT%H:%M:%fZ', t.wake_at,
+       '{GRACE_S} seconds') FROM task t WHERE t.uid = care.uid AND t.state = 'RETRYING'), ''))
+ WHERE until > :grace""",
+    "UPDATE unaffordable SET until = :midnight WHERE until > :midnight",
+)
 
 
 def orders_of(tx: Transaction, uids: Iterable[str]) -> dict[str, JsonObject]:

@@ -93,3 +93,13 @@ def forget_money(tx: Transaction, *, before: str) -> None:
     tx.db.execute(
         "DELETE FROM spending WHERE day <> '' AND day < ? AND reserved = '0'", (before[:10],)
     )
+
+
+def unaffordable_count(tx: Transaction) -> int:
+    """How many tasks wait for money, of whatever scope."""
+    if not tx.live.budgeted:
+        return 0
+    (number,) = tx.db.execute(
+        f"SELECT count(*) FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
+    ).fetchone()
+    return int(number)

@@ -9,8 +9,10 @@ from ..graph_words import WaitAsked
 from ..task import State
 from .ending import Ending, New
 from .ends import settle
+from .spending import is_used_up
 from .transaction import Transaction
 
+USED_UP = "it would wait for what it made, and has cost all that it may"
 _ASKED = "SELECT 1 FROM edge WHERE uid = ? AND n = ?"
 _DROP = "UPDATE edge SET n = NULL, came = coalesce(came, 'skipped') WHERE uid = ? AND n = ?"
 
@@ -23,13 +25,19 @@ def wait_asked(tx: Transaction, query: WaitAsked) -> bool:
 def as_asked(tx: Transaction, command: Finish) -> Finish:
     """An attempt that ended well and had asked to wait has not completed its task.
 
-    One that ended in another way waits for nothing: its task is tried again, or it is over.
+    One that ended in another way waits for nothing: its task is tried again, or it is over. Nor
+    does one that has cost all that it may: there is nothing left for it to go on with.
     """
-    kind = command.result.kind
-    if kind != "completed":
+    asked = tx.db.execute(_ASKED, (command.uid, command.n)).fetchone() is not None
+    if command.result.kind == "completed" and asked:
+        (spec,) = tx.db.execute("SELECT spec FROM task WHERE uid = ?", (command.uid,)).fetchone()
+        if not is_used_up(tx, spec, command=command):
+            return replace(command, result=replace(command.result, kind="waiting"))
+        end = replace(command.result, kind="failed", error_kind="budget_exceeded",
+                      message=USED_UP, output=None, artifacts=[])  # fmt: skip
+        command = replace(command, result=end)
+    if command.result.kind != "completed":
         tx.db.execute(_DROP, (command.uid, command.n))
-    elif tx.db.execute(_ASKED, (command.uid, command.n)).fetchone():
-        return replace(command, result=replace(command.result, kind="waiting"))
     return command
 
 

@@ -59,12 +59,14 @@ HUB = (
 # where a node is idle that work comes to.
 UPGRADE = "tests/chaos/test_upgrade_crashes.py"
 REST = "a node at rest: test_a_node_at_rest_survives_every_fault_of_taking_idle_back"
+TOLD = "tests/chaos/test_graph_kills.py"
 FILES_LEFT = "tests/node/daemon/test_artifacts.py"
 ELSEWHERE = {
     **dict.fromkeys((
         "artifact.before_write", "artifact.before_sync", "artifact.before_rename",
         "artifact.after_rename", "artifact.before_result",
     ), FILES_LEFT),
+    **dict.fromkeys(("outbox.before_telling", "outbox.after_telling"), TOLD),
     "migrate.before_commit": "a new home: test_a_new_home_survives_every_fault_of_its_first_start",
     **dict.fromkeys(("report.before_denial", "report.before_deny"), REST),
     **dict.fromkeys((

@@ -38,7 +38,7 @@ def work(tmp_path: Path) -> Path:
     return place
 
 
-def to_the_end(steps: Generator[None, None, Any]) -> Any:
+def to_the_end(steps: Generator[Any, Any, Any]) -> Any:
     while True:
         try:
             next(steps)
@@ -210,11 +210,6 @@ def test_a_full_or_failing_disk_is_the_reason_of_one_file_alone(
     assert found[0]["because"] == f"it could not be kept: {os.strerror(number)}"
     assert "sha256" in found[1]
     assert leftovers(shelf) == []
-
-
-def test_the_files_of_another_user_are_not_taken_and_it_is_said(shelf: Shelf) -> None:
-    (found,) = to_the_end(gather(["a.txt"], None, shelf))
-    assert "runs as another user" in found["because"]
 
 
 # --- The shelf -----------------------------------------------------------------------------------

@@ -130,6 +130,30 @@ def test_under_any_stream_a_task_waits_no_longer_than_its_bound(
     assert passed == 0
 
 
+@given(tasks, moments, st.lists(st.tuples(tasks, st.integers(-(10**10), 10**10),
+                                          st.integers(0, 10**10)), max_size=20),
+       st.integers(0, 10**10))  # fmt: skip
+def test_what_was_blocked_passes_an_overdue_task_only_if_it_came_before_that(
+    old: tuple[int, int, float, float, int],
+    arrived: int,
+    blocked: list[tuple[tuple[int, int, float, float, int], int, int]],
+    later: int,
+) -> None:
+    """Tasks age while they wait for others. So many may become READY with a great age at once, and
+    yet nobody passes but those that had come to the queue before this one was overdue: it waits
+    for a number of tasks that is known then, and no more. Fails where what is released is given
+    the age of its graph, however late it came.
+    """
+    waiting = Turn(old[4], turn_of(_stands(old), old[4], arrived))
+    due = overdue_at(waiting)
+    now = due + later
+    for seq, (one, came, held) in enumerate(blocked, start=2):
+        at = min(max(due + came, 0), now)
+        brought = Turn(one[4], arriving(_stands(one), one[4], arrived_ms=at - held, now_ms=at))
+        if key(brought, seq, now) < key(waiting, 1, now):
+            assert at < due
+
+
 @pytest.mark.parametrize(
     ("boost", "pace"),
     [(None, 10), (0.0, 1), (0.001, 1), (0.01, 1), (0.015, 1), (0.016, 2), (0.1, 10), (0.15, 10),

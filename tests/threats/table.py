@@ -63,6 +63,12 @@ THREATS = (
           test_nobody_ends_a_task_that_another_node_has
           test_no_child_is_born_into_a_graph_by_a_node_that_never_ran_its_parent
           test_a_cancelled_graph_takes_no_task_of_another_node_with_it
+        threats/test_lying_ends.py
+          test_a_node_is_not_told_what_a_task_left_that_nothing_given_to_it_refers_to
+          test_a_task_that_a_node_wrote_itself_ties_it_to_nothing
+          test_a_lie_about_an_end_keeps_no_task_of_the_hub_from_being_started
+          test_births_that_nobody_believes_push_no_others_out
+          test_two_ends_of_a_task_that_nobody_moved_are_left_to_a_person
         hub/test_survey.py
           test_a_lying_report_is_unreadable_and_stops_no_other_node
         hub/test_transfer.py
@@ -83,7 +89,11 @@ THREATS = (
           test_ten_thousand_mutilated_lines_get_ten_thousand_clear_answers
         hub/links/test_talk.py
           test_what_is_no_answer_ends_the_talk_and_says_what_changed
-          test_silence_before_the_greeting_has_a_limit""")),
+          test_silence_before_the_greeting_has_a_limit
+        node/daemon/test_answers.py
+          test_whatever_answer_is_taken_can_be_told_to_a_hub
+        node/daemon/test_validation.py
+          test_a_reason_that_nothing_can_hold_is_a_reason_all_the_same""")),
     Threat(6, "a uid, a name or a path of somebody's becomes a path of ours", _tests("""
         node/wire/test_bad_requests.py
           test_a_bad_field_is_named_and_the_talk_goes_on
@@ -100,7 +110,14 @@ THREATS = (
           test_the_emulator_sees_what_unshielded_text_would_do
         hub/test_config.py
           test_what_the_file_holds_cannot_drive_the_terminal""")),
-    Threat(8, "scripts in a page of ours", not_here="there is no page yet"),
+    Threat(8, "scripts in a page of ours", _tests("""
+        web/test_api.py
+          test_no_text_of_a_task_is_markup_in_any_answer
+          test_what_is_asked_for_in_an_error_is_no_markup_either
+        web/test_guards.py
+          test_every_answer_has_every_header_also_an_error
+        web/test_report.py
+          test_a_hundred_scripts_in_every_field_are_text_of_the_report""")),
     Threat(9, "a field becomes part of a shell line", _tests("""
         threats/test_injection.py
           test_no_field_of_a_task_reaches_a_shell_or_an_argv
@@ -197,13 +214,34 @@ THREATS = (
           test_a_late_hold_of_a_forgotten_move_is_too_old
         model/test_protocol.py
           test_no_task_is_lost_or_runnable_twice""")),
-    Threat(22, "forged or repeated webhooks", not_here="there is no webhook yet"),
+    Threat(22, "forged or repeated webhooks", _tests("""
+        web/test_webhooks.py
+          test_what_is_not_genuine_or_makes_no_task_makes_none
+          test_the_signature_is_that_of_this_body_and_this_time
+          test_the_same_message_again_is_a_replay_and_says_what_became_of_it
+          test_a_hub_that_dies_before_it_wrote_the_message_down_adds_nothing_twice
+          test_too_many_are_told_when_to_come_again_and_a_forger_keeps_nobody_out
+          test_the_secret_stands_in_no_log_no_journal_and_no_answer""")),
     Threat(23, "a web page talks to a port of ours", _tests("""
         hub/test_reception.py
           test_the_socket_is_for_its_owner_and_any_path_fits
         threats/test_reaching_back.py
-          test_a_hub_and_a_node_listen_on_no_network"""),
-        not_here="there is no page yet; what is tested is that nothing listens on a network"),
+          test_a_hub_and_a_node_listen_on_no_network
+        web/test_guards.py
+          test_every_mix_of_host_origin_site_method_and_place_gets_through_only_where_it_may
+          test_the_whole_page_turns_away_what_its_guards_turn_away_and_changes_nothing
+          test_the_token_is_wanted_for_data_and_never_in_the_address
+          test_a_body_is_counted_while_it_comes_whatever_it_says_of_its_length
+        web/test_serving.py
+          test_a_socket_is_for_its_owner_and_takes_the_place_of_a_dead_one_alone
+          test_where_others_reach_the_page_it_wants_a_token_and_says_how_to_make_one
+        web/test_acting.py
+          test_a_page_that_only_reads_says_how_it_is_made_to_act
+          test_nothing_is_done_whose_plan_nobody_has_seen
+          test_over_loopback_another_user_of_this_machine_may_look_and_not_act
+        web/test_live.py
+          test_a_browser_that_stops_reading_is_let_go_and_costs_little_until_then
+          test_who_connects_and_asks_nothing_is_let_go""")),
     Threat(24, "secrets in argv, logs, status or the journal", _tests("""
         threats/test_secrets.py
           test_secrets_of_a_task_stand_only_where_tasks_are_kept
@@ -236,6 +274,9 @@ THREATS = (
           test_more_peers_than_descriptors_do_not_end_the_daemon
         node/daemon/test_answers.py
           test_endless_output_is_cut_in_the_middle_and_counted
+          test_a_task_that_failed_with_many_words_can_still_be_shown_and_moved
+        node/store/test_graphs_order_and_money.py
+          test_what_runs_makes_no_more_work_below_the_floor_of_free_disk
         node/processes/test_hostile_trees.py
           test_who_forks_and_exits_without_end_is_caught
         node/daemon/test_trouble.py
@@ -257,7 +298,11 @@ THREATS = (
         hub/test_schedule.py
           test_a_wall_clock_set_back_does_not_keep_sensors_waiting
         node/store/contract_giver.py
-          test_a_wall_clock_that_jumps_ends_no_lease""")),
+          test_a_wall_clock_that_jumps_ends_no_lease
+        node/store/test_order.py
+          test_a_retry_waits_no_longer_for_a_clock_that_is_put_back
+        decisions/test_watching.py
+          test_a_clock_that_was_years_ahead_silences_no_rule""")),
     Threat(29, "two hubs, or an old one that comes back", _tests("""
         hub/test_lease.py
           test_a_held_lease_names_the_process_that_holds_it

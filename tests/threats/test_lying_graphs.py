@@ -16,6 +16,7 @@ from agent_node.strict import JsonObject
 from arc.decisions.outbox import JoinHeard
 from arc.errors import NodeRefused
 from arc.operations.dags_cancel import dag_cancel
+from arc.operations.tasks_move import tasks_move
 from arc.sensor import Moved
 from tests.builders import a_task, uid, xfer
 from tests.sensors.test_graphs_across import (
@@ -198,6 +199,22 @@ def test_a_list_that_never_ends_is_left_when_it_says_nothing_new(
     runs_it(day, "iris")
     day.run(GRAPHS)
     assert state(day, "inbox", 2) == "READY"
+
+
+def test_nobody_else_is_the_home_of_a_graph_that_another_node_keeps(day: Scene) -> None:
+    """Fails where the first that says so is believed: the graph ends without its child."""
+    submitted(day, {"id": DAG, "title": "one", "tasks": {
+        "a": {"uid": uid(1), "subject": "a"}}}, home="spark")  # fmt: skip
+    day.tells(tasks_move, tasks=[uid(1)], to="iris", yes=True)
+    lies(day, {}, graph=lambda asked: {"id": asked["dag"], "state": "running"})
+    machine = day.fleet.machines["iris"]
+    got = machine.store.apply(c.Claim("iris"))
+    assert isinstance(got, c.Claimed)
+    machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
+    machine.store.apply(Spawn(a_task(70), Parent(got.task.uid, got.n)))
+    machine.store.apply(c.Finish(got.task.uid, got.n, c.Result("completed")))
+    day.run(GRAPHS)
+    assert day.asks("spark", "graph", dag=DAG)["total"] == 2
 
 
 def test_nobody_else_is_the_home_of_a_graph_that_the_hub_keeps(day: Scene) -> None:

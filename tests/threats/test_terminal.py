@@ -73,6 +73,10 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "schedules run": ("schedules", "run", "--dry-run", "--", "{}"),
     "notify list": ("notify", "list"), "notify test": ("notify", "test", "--dry-run", "--", "{}"),
     "budget": ("budget",), "metrics": ("metrics",),
+    "simulate": ("simulate", "--policy", "{}"), "unit": ("unit",),
+    "webhooks list": ("webhooks", "list"), "webhooks show": ("webhooks", "show", "--", "{}"),
+    "webhooks test": ("webhooks", "test", "--dry-run", "--", "{}"),
+    "report": ("report", "--html", "--since", "{}"), "web": ("web", "--port", "99999"),
 }
 SILENT = {
     "init": "makes a folder; only the folder's own name is printed",

@@ -362,6 +362,22 @@ def is_gone(pid: int, seconds: float = PATIENCE_S) -> bool:
         os.close(pidfd)
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether this process stands still, as after SIGSTOP."""
+    return _condition(pid) == "T"
+
+
+def is_zombie(pid: int) -> bool:
+    """Whether it has ended, and nobody has asked how yet."""
+    return _condition(pid) == "Z"
+
+
+def _condition(pid: int) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
 def children_of(pid: int) -> list[int]:
     """The living children of a process."""
     with suppress(FileNotFoundError, ProcessLookupError):

@@ -8,7 +8,13 @@ from datetime import timedelta
 import pytest
 
 from agent_node.clock import SystemClock, iso
-from tests.node.daemon.living import Node
+from agent_node.graph_orders import _end
+from agent_node.requests import Fields
+from agent_node.strict import decode_line
+from agent_node.task import task_from
+from arc.asking import read_shown
+from arc.custody import left_by
+from tests.node.daemon.living import Node, until
 
 AT_ONCE = {"strategy": "immediate"}
 
@@ -34,6 +40,9 @@ def test_a_good_answer_is_kept_with_its_cost(node: Node) -> None:
         (answering('{"output": 1, "output": 2}'), "twice"),
         (answering('{"cost_usd": 0.12}'), "cost_usd"),
         (answering('{"output": NaN}'), "NaN"),
+        (answering('{"output": ' + "[" * 9 + "]" * 9 + "}"), "output: nested deeper than 8"),
+        (answering('{"output": 1, "more": ' + "[" * 8 + "]" * 8 + "}"), "extra: nested deeper"),
+        (answering('{"tokens": {"' + "x" * 65 + '": 1}}'), "tokens/xxx"),
         ('ln -s /etc/passwd "$AGENT_ANSWER"', "link"),
         ('mkfifo "$AGENT_ANSWER"', "not a plain file"),
         ('mkdir "$AGENT_ANSWER"', "not a plain file"),
@@ -97,3 +106,53 @@ def test_a_verdict_that_the_program_forges_changes_nothing(node: Node) -> None:
     forged = '{"schema":"verdict/1","kind":"exited","exit_code":0}'
     uid = node.add(f"echo '{forged}' > verdict.json; exit 5", max_attempts=1)
     assert node.until(uid, "DEAD_LETTERED")["failure_reason"].startswith("crash: exit 5")
+
+
+LARGEST = {
+    "output": ["x" * 60_000, [[[[[[["deep"]]]]]]]],
+    "cost_usd": "999999999999.999999999",
+    "tokens": {f"{place:02}" + "\U0001f600" * 62: 2**53 for place in range(16)},
+    "artifacts": ["\U0001f600" * 200],
+}
+FAILED = {"error": {"kind": "\u0001" * 64, "message": "\u0001" * 2000}, **LARGEST}
+
+
+@pytest.mark.parametrize("answer", [LARGEST, FAILED])
+def test_whatever_answer_is_taken_can_be_told_to_a_hub(
+    node: Node, answer: dict[str, object]
+) -> None:
+    """An output that no line of the wire can hold makes a hub deaf to all else that ends here.
+
+    Fails where nesting is bounded as for a line of its own, and where the names of tokens are not.
+    """
+    node.start()
+    said = json.dumps(answer, ensure_ascii=False)
+    uid = node.add(answering(said), max_attempts=1)
+    node.until(uid, "COMPLETED", "DEAD_LETTERED")
+    with node.one_talk() as talk:
+        for do, asked in (("show", {"uid": uid}), ("events", {"limit": 1000}), ("dead", {})):
+            told = {"id": 1, "ok": True, "result": talk.ask(do, **asked)}
+            decode_line(json.dumps(told).encode())
+    shown = read_shown("iris", uid, node.show(uid))
+    ended = Fields({**left_by(shown.task), "uid": uid, "state": shown.task.state, "node": "iris",
+                    "at": "2026-03-10T03:45:02.000Z"})  # fmt: skip
+    assert _end(ended).uid == uid, "whoever waits for it can be told"
+
+
+def test_a_task_that_failed_with_many_words_can_still_be_shown_and_moved(node: Node) -> None:
+    """What it said of a hundred failures is more than a task may bring along.
+
+    Fails where every attempt is told whole: its hub can neither read it nor move it, for ever.
+    """
+    node.start()
+    words = {"error": {"kind": "crash", "message": "\u0001" * 2000}}
+    again = {"strategy": "immediate"}
+    uid = node.add(answering(json.dumps(words)), max_attempts=100, retry=again)
+    until(lambda: node.cli("list", "--state", "DEAD_LETTERED")["data"]["tasks"], "its end", 60.0)
+    shown = node.show(uid)
+    assert len(json.dumps(shown)) < 4 * 1024 * 1024
+    read = read_shown("iris", uid, shown)
+    assert [one["n"] for one in read.attempts] == [*range(1, 101)], "none of them is left out"
+    assert read.attempts[-1]["message"] == "\u0001" * 2000
+    assert read.attempts[0]["message"] == "\u0001" * 64
+    assert task_from(shown["task"]).uid == uid, "a node that it comes to takes its history"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_node.processes import descendants, process_table
 from agent_node.spec import hash_of, spec_of
 from agent_node.task import task_from, to_wire
 from tests.builders import a_task, uid, xfer
@@ -202,3 +203,16 @@ def test_a_program_that_stops_its_shim_is_cancelled_all_the_same(node: Node, bel
     bell.hear()
     node.cli("cancel", task)
     node.until(task, "CANCELLED")
+
+
+def test_starters_that_a_program_stopped_go_on_with_the_next_task(node: Node) -> None:
+    """Seen to fail without `wake`: what is handed to a stopped shim waits there, and its slot with
+    it, for ever.
+    """
+    daemon = node.start()
+    works(node)
+    until(lambda: len(descendants([daemon.pid], process_table())) == 3, "a zygote, two spares")
+    for pid in descendants([daemon.pid], process_table()):
+        os.kill(pid, signal.SIGSTOP)
+    works(node)
+    assert "starters_woken" in daemon.hear("starters_woken")

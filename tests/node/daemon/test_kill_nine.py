@@ -6,7 +6,7 @@ import os
 import signal
 
 from tests.node.daemon.conftest import MakeBell
-from tests.node.daemon.living import Bell, Node, is_gone
+from tests.node.daemon.living import Bell, Node, is_gone, is_stopped, until
 
 
 def test_a_daemon_killed_with_programs_running_is_followed_by_one_that_takes_them_over(
@@ -24,6 +24,26 @@ def test_a_daemon_killed_with_programs_running_is_followed_by_one_that_takes_the
         node.until(uid, "COMPLETED")
         assert [one["outcome"] for one in node.attempts(uid)] == ["completed"]
     assert bell.next(0.2) is None, "nothing was started again"
+
+
+def test_a_shim_that_has_not_told_of_its_start_yet_outlives_daemon_and_zygote(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """The program rings before its shim says so. Fails where a shim that nobody hears any more
+    ends of it: its program is killed as a leftover, and the task is interrupted.
+    """
+    first = node.start(failpoint="shim.after_start:stop")
+    uid = node.add(f"echo on > {bell.path}; read x < {gate.path}")
+    assert bell.hear() == "on"
+    zygote, shim = first.zygote, node.shim(uid)
+    first.kill()
+    assert is_gone(zygote)
+    until(lambda: is_stopped(shim), "the place where it stops")
+    os.kill(shim, signal.SIGCONT)
+    node.start()
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert [one["outcome"] for one in node.attempts(uid)] == ["completed"]
 
 
 def test_what_ended_while_no_daemon_was_there_is_accepted_exactly_once(

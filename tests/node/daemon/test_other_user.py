@@ -40,3 +40,15 @@ def test_the_node_ends_the_other_users_whole_tree(made: MakeNode) -> None:
     with node.one_talk() as talk:
         talk.ask("cancel", uids=[uid], reason="enough")
     assert node.until(uid, "CANCELLED", "PARKED")["state"] == "CANCELLED"
+
+
+def test_what_a_program_of_another_user_is_given_it_can_open(made: MakeNode) -> None:
+    """Seen to fail with the folder of its files shared like a file: it could not be entered."""
+    node = made(agents=an_agent("iris", more=f"prefix = {json.dumps(AS_NOBODY)}"))
+    node.start()
+    uid = node.add("echo seven rows > report.txt; echo '{\"artifacts\": [\"report.txt\"]}'"
+                   " > $AGENT_ANSWER")  # fmt: skip
+    reader = node.add("cat inputs/report.txt", depends_on=[{"uid": uid}],
+                      context_refs=[f"task:{uid}:artifact:report.txt"])  # fmt: skip
+    node.until(reader, "COMPLETED", "PARKED", "RETRYING")
+    assert (node.folder(reader) / "stdout.log").read_text() == "seven rows\n"

@@ -7,13 +7,28 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from agent_node.attempts import create_folder
+from agent_node.commands import Result, Validate
+from agent_node.runs import Run
+from agent_node.strict import decode_line
+from agent_node.task import task_from
+from agent_node.validating import Validating
 from tests.node.daemon.conftest import MakeNode
-from tests.node.daemon.living import Bell, Node, an_agent, carriers, until
+from tests.node.daemon.living import (
+    Bell,
+    Node,
+    an_agent,
+    carriers,
+    is_gone,
+    is_zombie,
+    until,
+)
 from tools.tiers import AS_NOBODY, may_change_user
 
 ONCE = {"max_attempts": 1}
@@ -339,3 +354,98 @@ def test_a_pattern_is_judged_as_whoever_ran_the_program(as_nobody: Node) -> None
     bad = as_nobody.add(answering("ill"), validate=rule, **ONCE)
     as_nobody.until(good, "COMPLETED")
     assert "does not match" in dead(as_nobody, bad)
+
+
+@pytest.mark.parametrize("word", ["\\\\ud800", "\\\\u0000"])
+def test_a_reason_that_nothing_can_hold_is_a_reason_all_the_same(
+    make_node: MakeNode, word: str
+) -> None:
+    """Judges repeat what they read. Fails where it is taken as it came: it cannot be written down,
+    the daemon ends of it, and so does every one that is started after it.
+    """
+    node = with_validator(make_node, f"printf '{{\"pass\": false, \"reason\": \"a{word}b\"}}\\n'")
+    uid = node.add(answering("nok"), **by_command("llm-judge"), **ONCE)
+    assert dead(node, uid) == "invalid_output: a?b"
+    with node.one_talk() as talk:
+        decode_line(json.dumps(talk.ask("events", limit=1000)).encode())
+
+
+def test_what_a_test_prints_can_be_told_to_a_hub(make_node: MakeNode) -> None:
+    """Fails where a NUL goes on the wire: no line with one is read."""
+    node = with_validator(make_node, "printf 'a\\0b'; exit 1")
+    uid = node.add(answering("nok"), **by_command(), **ONCE)
+    assert dead(node, uid) == "invalid_output: exit 1: a?b"
+
+
+STOPPED = {
+    ("cancel", 0): ("COMPLETED", "completed", "precious"),
+    ("drain", 0): ("COMPLETED", "completed", "precious"),
+    ("cancel", 1): ("CANCELLED", "failed", None),
+    ("drain", 1): ("RETRYING", "failed", None),
+}
+
+
+@pytest.mark.parametrize(("word", "code"), STOPPED)
+def test_a_validator_that_ended_before_it_could_be_stopped_is_heard(
+    make_node: MakeNode, bell: Bell, gate: Bell, word: str, code: int
+) -> None:
+    """Fails where its own end counts as the program's: the task is COMPLETED without its output
+    and its cost, or has crashed.
+    """
+    node = with_validator(
+        make_node, f"echo $$ > {bell.path}; read x < {gate.path}; exit {code}"
+    )
+    uid = node.add(answering("precious"), **by_command(), max_attempts=2)
+    validator = int(bell.hear())
+    record = node.folder(uid) / "check-1" / "shim.json"
+    shim = int(json.loads(record.read_text())["pid"])
+    os.kill(shim, signal.SIGSTOP)
+    gate.ring()
+    until(lambda: is_gone(validator, 0) or is_zombie(validator), "its end")
+    with node.one_talk() as talk:
+        if word == "cancel":
+            talk.ask("cancel", uid=uid, reason="no more", by="human:ada")
+        else:
+            talk.ask("drain", reason="night", by="human:ada", deadline_s=0, then="requeue")
+    with suppress(ProcessLookupError):  # whoever asks it to stop wakes it as well
+        os.kill(shim, signal.SIGCONT)
+    state, outcome, output = STOPPED[word, code]
+    task = node.until(uid, state)
+    (attempt,) = node.attempts(uid)
+    assert (attempt["outcome"], attempt["cost_usd"], task["output"]) == (outcome, "0.10", output)
+    if outcome == "failed":
+        assert attempt["error_kind"] == "invalid_output"
+
+
+class Crashed(BaseException):
+    """The daemon dies at this place."""
+
+
+def test_a_daemon_that_dies_before_the_first_check_leaves_none_that_was_forged(
+    tmp_path: Path,
+) -> None:
+    """What a program left in the place of a validator is out of the way before the queue says that
+    validators may have begun. Fails the other way round: the next daemon takes it for one.
+    """
+    folder = create_folder(str(tmp_path), "01J0000000000000000000000A", 1)
+    forged = Path(folder.path) / "check-1"
+    forged.mkdir()
+
+    class Store:
+        def read(self, query: object) -> bool:
+            return False
+
+        def apply(self, command: object) -> None:
+            assert isinstance(command, Validate)
+            assert not forged.exists()
+            raise Crashed
+
+    run = Run(folder.uid, 1, "iris", "t", "b", folder, judged=task_from(
+        {"uid": folder.uid, "subject": "x", "validate": {"kind": "regex", "pattern": "x"}}))
+    nothing: Any = None
+    validating = Validating(
+        cast("Any", Store()), home=nothing, settings=nothing, starters=nothing, later=nothing,
+        look=nothing, record=nothing, flush=lambda: None,
+    )  # fmt: skip
+    with pytest.raises(Crashed):
+        validating.judge(run, Result("completed", output="x"))

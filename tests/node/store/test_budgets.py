@@ -18,7 +18,8 @@ from agent_node import commands as c
 from agent_node.budget import Money
 from agent_node.budget_words import Budgets, ScopeFacts, SetBudget
 from agent_node.clock import iso
-from agent_node.graph_words import Awaits, EndTold, NoteEnds, TakeBack
+from agent_node.graph_words import Awaits, EndTold, NoteEnds, Parent, Spawn, TakeBack
+from agent_node.status import _needs_you
 from agent_node.store.sqlite import SqliteStore
 from tests.builders import Ending, NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
@@ -74,6 +75,19 @@ def test_two_claims_never_both_pass(node: NodeAtHand) -> None:
     node.finish(first, cost_usd="3.5")
     assert amounts(node) == ("3.5", "0", "6.5", 0)
     assert node.claimed().task.uid == uid(2)
+
+
+def test_what_waits_for_money_needs_a_person(node: NodeAtHand) -> None:
+    """Fails where it only stands at each task: a node that starts nothing looks well."""
+    node.has(a_task(1, max_cost_usd="11"), a_task(2, max_cost_usd="10"), a_task(3))
+    first = node.claimed()
+    facts = node.facts()
+    assert facts.unaffordable == 1
+    said = " ".join(map(str, _needs_you(facts, ())))
+    assert "1 wait for money (over_budget)" in said
+    assert "1 READY wait for money (over_budget): nothing of today's is left" in said
+    node.finish(first, cost_usd="1")
+    assert "nothing of today's" not in str(_needs_you(node.facts(), ()))
 
 
 def test_a_smaller_task_goes_by_one_that_cannot_be_afforded(node: NodeAtHand) -> None:
@@ -342,3 +356,25 @@ def test_days_are_counted_apart(node: NodeAtHand) -> None:
     node.finish(node.running(a_task(1, max_cost_usd="8")), cost_usd="8")
     node.clock.wall += timedelta(days=1)
     assert amounts(node)[:3] == ("0", "0", "10")
+
+
+def test_a_task_that_has_cost_all_that_it_may_waits_for_nothing_it_made(
+    node: NodeAtHand,
+) -> None:
+    """Fails where only failures are counted: it would go on from child to child for ever."""
+    node.has(a_task(1, max_cost_usd="2"))
+    for child in (2, 3):
+        got = node.claimed()
+        node.start(got)
+        node.say(Spawn(a_task(child), Parent(uid(1), got.n, waits=True), c.Sender("agent:iris")))
+        ended = node.finish(got, cost_usd="1")
+        if child == 2:
+            assert ended.state == "READY", "half of it is left"
+            other = node.claimed()
+            assert other.task.uid == uid(2)
+            node.finish(other, cost_usd="0")
+    assert ended.state == "DEAD_LETTERED"
+    (last,) = [one for one in node.task(uid(1)).attempts[-1:] if isinstance(one, dict)]
+    assert (last["error_kind"], last["cost_usd"]) == ("budget_exceeded", "1")
+    assert amounts(node)[:2] == ("2", "0")
+    assert node.state(uid(3)) == "READY", "what it made is work like any other"

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
+from agent_node import graph_words as g
 from agent_node.budget import Money
-from tests.builders import NodeAtHand, a_task, uid
+from agent_node.store.sqlite import SqliteStore
+from tests.builders import NodeAtHand, a_task, rule_of, uid
 from tests.node.store.contract_graphs import a_graph, of, states, submit
 from tests.node.store.test_budgets import Rich, amounts
 
@@ -56,3 +58,20 @@ def test_a_retry_that_comes_due_releases_nothing_that_waits_for_it(node: NodeAtH
     assert states(node, graph) == {"a": "READY", "b": "PENDING"}
     assert held
     assert node.task(of(graph, "b")).blocked_by == held
+
+
+def test_what_runs_makes_no_more_work_below_the_floor_of_free_disk(node: NodeAtHand) -> None:
+    """One task that spawns without an end would fill the disk, PENDING tasks being no READY ones.
+    What is there already is told as before, and people go on. Fails without the look at the disk.
+    """
+    got = node.running(a_task(1))
+    parent = g.Parent(uid(1), got.n)
+    known, graph = g.Spawn(a_task(2), parent), a_graph(a=[])
+    assert node.say(known).outcome == "added"
+    assert isinstance(node.store, SqliteStore)
+    node.store.live.disk_low = True
+    assert node.say(known).outcome == "exists"
+    assert rule_of(node.say(g.Spawn(a_task(3), parent))) == "disk_floor"
+    assert rule_of(node.say(g.Submit(graph, parent=parent))) == "disk_floor"
+    node.has(a_task(4))
+    submit(node, graph)

@@ -214,6 +214,34 @@ def test_a_clock_that_is_put_back_makes_nobody_wait_for_it(
     assert [node.claimed().task.uid for _ in range(3)] == [uid(1), uid(2), uid(3)]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_retry_waits_no_longer_for_a_clock_that_is_put_back(
+    node: NodeAtHand, *, restarts: bool
+) -> None:
+    """Fails where its time stays as the wrong clock wrote it: it would come in a year."""
+    node.set_agents(an_agent("iris"), an_agent("other"))
+    node.has(a_task(1, retry={"jitter": 0}))
+    node.finish(node.running(), "failed", error_kind="crash")
+    node.clock.wall -= timedelta(days=400)
+    if restarts:
+        node.reopen()
+        node.set_agents(an_agent("iris"), an_agent("other"))
+    assert node.wake().readied == 0
+    assert node.task(uid(1)).retry_at == iso(node.clock.now() + timedelta(seconds=10))
+    assert node.facts().next_at == iso(node.clock.now() + timedelta(seconds=10))
+    assert node.wake(after=10).readied == 1
+    node.wake(after=30)
+    assert isinstance(node.claim("iris"), c.Claimed), "it is for everybody again"
+
+
+def test_what_a_person_said_of_a_start_stays_where_a_clock_is_put_back(node: NodeAtHand) -> None:
+    later = iso(node.clock.now() + timedelta(hours=2))
+    node.has(a_task(1, not_before=later))
+    node.clock.wall -= timedelta(days=1)
+    node.has(a_task(2))
+    assert node.facts().next_at == later
+
+
 def test_a_task_that_is_tried_again_waits_from_now_on(node: NodeAtHand) -> None:
     node.has(a_task(1, priority=5))
     node.say(c.Cancel(uid(1)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_node import commands as c
+from agent_node import moves
 from agent_node.store.generation import GenerationFile, Mark
 from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
@@ -176,3 +177,67 @@ def test_nothing_but_a_person_ends_a_quarantine(node: NodeAtHand) -> None:
     put_back(node, lambda: node.gives_away(xfer(), a_task()))
     assert refusal(node, c.SetNode("active", "go on")) == "quarantined"
     assert node.facts().state == "quarantined"
+
+
+def opened_at(place: Path) -> NodeAtHand:
+    return NodeAtHand(Sqlite(), place)
+
+
+def test_a_copy_that_lies_beside_its_home_is_quarantined_and_the_home_is_not(
+    node: NodeAtHand, tmp_path: Path
+) -> None:
+    """Seen to fail without a look at the place: both ran what waited, each of them once."""
+    node.has(a_task())
+    node.close()
+    shutil.copytree(node.place, tmp_path / "copy")
+    node.open()
+    copy = opened_at(tmp_path / "copy")
+    assert (node.facts().state, copy.facts().state) == ("active", "quarantined")
+    assert "copy" in copy.facts().reason
+    assert copy.facts().incarnation > node.facts().incarnation
+    copy.close()
+    copy.open()
+    assert copy.facts().state == "quarantined", "a restart does not end it"
+    copy.close()
+
+
+def test_a_copy_that_a_person_released_stays_a_home_of_its_own(
+    node: NodeAtHand, tmp_path: Path
+) -> None:
+    node.close()
+    shutil.copytree(node.place, tmp_path / "copy")
+    copy = opened_at(tmp_path / "copy")
+    assert copy.facts().state == "quarantined"
+    copy.say(moves.Release("the other is gone"))
+    copy.close()
+    copy.open()
+    assert copy.facts().state == "active"
+    copy.close()
+
+
+def test_a_home_that_is_renamed_or_put_back_is_no_copy(node: NodeAtHand, tmp_path: Path) -> None:
+    node.has(a_task())
+    node.close()
+    (tmp_path / "iris").rename(tmp_path / "renamed")
+    renamed = opened_at(tmp_path / "renamed")
+    assert renamed.facts().state == "active"
+    renamed.close()
+    shutil.copytree(tmp_path / "renamed", tmp_path / "backup")
+    shutil.rmtree(tmp_path / "renamed")
+    shutil.copytree(tmp_path / "backup", tmp_path / "renamed")
+    renamed.open()
+    assert renamed.facts().state == "active"
+    renamed.close()
+
+
+def test_a_torn_word_on_the_place_is_none(node: NodeAtHand) -> None:
+    """What nobody can read accuses nobody; it is written anew."""
+    node.close()
+    file = node.place / "generation"
+    raw = bytearray(file.read_bytes())
+    raw[520] ^= 1
+    file.write_bytes(raw)
+    assert GenerationFile(file).read_place() is None
+    node.open()
+    assert node.facts().state == "active"
+    assert GenerationFile(file).read_place() is not None

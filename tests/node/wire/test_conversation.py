@@ -160,6 +160,16 @@ def test_a_subscriber_that_does_not_read_is_cut(iris: Talk) -> None:
     assert not talk.well_ended
 
 
+def test_a_subscriber_to_whom_a_long_answer_is_on_its_way_is_not_cut(iris: Talk) -> None:
+    """A slow line is no peer that does not read. Fails where all that is owed counts as news."""
+    talk = a_talk(iris)
+    asked(talk, {"id": 1, "do": "subscribe"})
+    talk.owed += b" " * (OWED_HIGH + 1)
+    talk.push("busy", 1, "2026-03-10T03:45:00.000Z")
+    assert not talk.cut
+    assert talk.owed.endswith(b'03:45:00.000Z"}\n')
+
+
 def test_taking_lines_from_a_large_buffer_stays_linear() -> None:
     """A search that began at the front each time would take minutes here."""
     lines = Lines()

@@ -154,3 +154,11 @@ def test_a_node_whose_daemon_never_ran_says_so_and_nothing_of_needs() -> None:
     said = report(agents=(), counts={"READY": 2}, unmet=(((), 2),), dispatching=False)
     assert said["needs_you"] == ["2 READY, and no daemon has run here yet: agent-node run"]
     assert report(agents=(), counts={}, dispatching=False)["needs_you"] == []
+
+
+def test_what_no_agent_here_can_run_is_counted_and_said() -> None:
+    """Seen to fail with the count left out: a hub took it for work that starts here at once."""
+    said = report(counts={"READY": 3}, unmet=((("gpu",), 2),), incarnation=uid(1))
+    assert parse_report(said).unmet_count == 2
+    assert "2 READY, but no agent here has: gpu" in said["needs_you"]
+    assert report(agents=(), counts={"READY": 2}, unmet=(((), 2),))["unmet_count"] == 0
