@@ -16,13 +16,16 @@ from agent_node.failpoints import failpoint
 
 from .errors import StateBroken
 from .fences import FenceFile
+from .journal_deliveries import DeliveryBook
 from .journal_ends import EndBook
+from .journal_history import HistoryBook
 from .journal_nodes import NodeBook
 from .journal_notices import NoticeBook
 from .journal_outbox import OutBook
 from .journal_runs import RunBook
 from .journal_tables import STEPS
 from .journal_tallies import TallyBook
+from .journal_ties import TieBook
 from .journal_words import WordBook
 from .journal_work import WorkBook
 
@@ -30,7 +33,9 @@ KEEP_DAYS = 30  # runs with their decisions, and log lines
 KEEP_MOVES_DAYS = 365
 ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000,
             "task_end": 200_000, "end_told": 200_000, "birth": 200_000,
-            "owed_cancel": 200_000, "notice": 50_000}  # fmt: skip
+            "owed_cancel": 200_000, "notice": 50_000, "tie": 500_000,
+            "attempt_cost": 200_000,
+            "delivery": 200_000}  # fmt: skip
 # An end that a store was told of stays as long as that is remembered: without it, the task would
 # be taken to live again.
 _UNTOLD = ("AND NOT EXISTS (SELECT 1 FROM end_told AS t"
@@ -119,7 +124,15 @@ class Journal:
         self.outbox = OutBook(self._rows, clock)
         self.work = WorkBook(self._rows, clock)
         self.notices = NoticeBook(self._rows, clock)
+        self.history = HistoryBook(self._rows, clock)
+        self.ties = TieBook(self._rows, clock)
+        self.deliveries = DeliveryBook(self._rows, clock)
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
+
+    @property
+    def changes(self) -> int:
+        """How many rows were changed since it was opened: while it is the same, nothing was."""
+        return self._database.conn.total_changes
 
     def prune(self) -> None:
         """Let go of what is old, a bounded piece at a time; call it now and then."""
@@ -127,7 +140,7 @@ class Journal:
         old = iso(now - timedelta(days=KEEP_DAYS))
         with self._rows.transaction():
             for table in ("run", "line", "ended", "alert", "end_told", "birth",
-                          "owed_cancel", "notice"):
+                          "owed_cancel", "notice", "tie", "attempt_cost", "delivery"):
                 self._forget(table, old)
             self._forget("task_end", old, but=_UNTOLD)
             self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
@@ -143,6 +156,12 @@ class Journal:
             f" (SELECT max(rowid) FROM {table}) - ?) {but} LIMIT ?)",
             [old, ROWS_MAX[table], CHUNK],
         )
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What several books write in here is one transaction: all of it or nothing."""
+        with self._rows.transaction():
+            yield
 
     def close(self) -> None:
         """Let go of the file; closing twice is fine."""

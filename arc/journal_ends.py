@@ -35,6 +35,16 @@ class TaskEnd:
     result: str = ""  # what the task left, as JSON, where somebody was known to wait for it
 
 
+@dataclass(frozen=True)
+class AttemptCost:
+    """What one attempt said that it cost, in the words of the node that ran it: checked money."""
+
+    uid: str
+    node: str
+    n: int
+    cost_usd: str
+
+
 class EndBook:
     """The last word of each node on each task, where that word is an end."""
 
@@ -56,6 +66,21 @@ class EndBook:
                 " WHERE state <> excluded.state",
                 rows,
             )
+
+    def note_costs(self, costs: Iterable[AttemptCost], at: datetime) -> None:
+        """These attempts cost so much; what is heard twice is the same row."""
+        rows = [(one.node, one.uid, one.n, one.cost_usd, iso(at)) for one in costs]
+        if rows:
+            with self._rows.transaction():
+                self._rows.write_many(
+                    "INSERT OR REPLACE INTO attempt_cost (node, uid, n, cost_usd, at)"
+                    " VALUES (?,?,?,?,?)", rows)  # fmt: skip
+
+    def costs_of(self, uid: str) -> list[AttemptCost]:
+        """What each of its attempts cost, as far as that was heard in the last 30 days."""
+        rows = self._rows.read("SELECT * FROM attempt_cost WHERE uid = ? ORDER BY n, node", [uid])
+        return [AttemptCost(uid, str(row["node"]), cast("int", row["n"]), str(row["cost_usd"]))
+                for row in rows]  # fmt: skip
 
     def take_back(self, node: str, uids: Iterable[str]) -> None:
         """These live there again, such as a cancelled one that was retried."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -159,6 +160,14 @@ class NodeBook:
                  for one in ended],
             )  # fmt: skip
             self._tallies.add(tally)
+
+    def with_ends(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of these nodes of which any end is still known, however long ago it was."""
+        rows = self._rows.read(
+            "SELECT value FROM json_each(?)"
+            " WHERE EXISTS (SELECT 1 FROM ended WHERE ended.node = value)", [json.dumps([*names])],
+        )  # fmt: skip
+        return frozenset(str(row["value"]) for row in rows)
 
     def ended(self, node: str, *, within_s: float) -> tuple[Ended, ...]:
         """What ended on a node within the last seconds, oldest first."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .journal import Row, Rows, Value
 
 BIRTHS_MAX = 10_000  # that one run looks at
+OF_A_NODE_MAX = 20_000  # births that are kept until somebody was told
+DOUBTED_MAX = 1_000  # births of one node that are kept although nobody believes them
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class OutBook:
     def __init__(self, rows: Rows, clock: Clock) -> None:
         self._rows, self._clock = rows, clock
 
-    def note_births(self, births: Iterable[JoinHeard]) -> None:
+    def note_births(self, births: Sequence[JoinHeard]) -> None:
         """These were born into graphs; whoever keeps the graph has to hear it. Written before the
-        events count as heard, so that none is lost with the hub.
+        events count as heard, so that none is lost with the hub. Of one node so many are kept; what
+        is doubted goes first, then the oldest.
         """
         now = iso(self._clock.now())
         self._write(
@@ -42,6 +45,10 @@ class OutBook:
             [(one.uid, one.dag, one.node, one.seq, one.parent, one.name, int(one.waits), now)
              for one in births],
         )  # fmt: skip
+        self._write(
+            "DELETE FROM birth WHERE rowid IN (SELECT rowid FROM birth WHERE node = ?"
+            " ORDER BY doubts, rowid DESC LIMIT -1 OFFSET ?)",
+            [(node, OF_A_NODE_MAX) for node in sorted({one.node for one in births})])  # fmt: skip
 
     def _write(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """All of them in one transaction; none for nothing."""
@@ -74,9 +81,25 @@ class OutBook:
         self._write("DELETE FROM owed_cancel WHERE uid = ?", [(uid,) for uid in uids])
 
     def births(self) -> tuple[JoinHeard, ...]:
-        """Births that nobody was told of yet, oldest first."""
-        rows = self._rows.read("SELECT * FROM birth ORDER BY rowid LIMIT ?", [BIRTHS_MAX])
+        """Births that nobody was told of yet: each node's in turn, so that none fills the list, and
+        of each those first that were doubted least, oldest first.
+        """
+        rows = self._rows.read(
+            "SELECT *, row_number() OVER (PARTITION BY node ORDER BY doubts, rowid) AS turn"
+            " FROM birth ORDER BY turn, rowid LIMIT ?", [BIRTHS_MAX])  # fmt: skip
         return tuple(map(_birth, rows))
+
+    def doubted(self, births: Sequence[JoinHeard]) -> None:
+        """Nobody believes these now. They are looked at again after the others; of one node's that
+        were doubted, the oldest are let go where they are too many.
+        """
+        nodes = {one.node for one in births}
+        self._write("UPDATE birth SET doubts = doubts + 1 WHERE uid = ?",
+                    [(one.uid,) for one in births])  # fmt: skip
+        self._write(
+            "DELETE FROM birth WHERE rowid IN (SELECT rowid FROM birth WHERE node = ?"
+            " AND doubts > 0 ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            [(node, DOUBTED_MAX) for node in sorted(nodes)])  # fmt: skip
 
     def heard_of(self, uids: Iterable[str]) -> None:
         """Whoever keeps their graph knows of these births."""

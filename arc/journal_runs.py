@@ -162,15 +162,35 @@ class RunBook:
         )
         return tuple(map(_move, rows))
 
+    def last_numbers(self) -> tuple[int, int]:
+        """The numbers of the newest run and of the newest move; 0: there is none."""
+        row = self._rows.read("SELECT (SELECT max(id) FROM run) AS run,"
+                              " (SELECT max(id) FROM move) AS move")[0]  # fmt: skip
+        return cast("int", row["run"] or 0), cast("int", row["move"] or 0)
+
+    def count_moved(self, since: datetime) -> int:
+        """How many moves were carried out since a moment."""
+        row = self._rows.read(
+            "SELECT count(*) AS many FROM move WHERE at >= ? AND outcome = 'moved'", [iso(since)])
+        return cast("int", row[0]["many"])
+
     def moved(self, uids: Sequence[str]) -> tuple[Moved, ...]:
-        """Every move of these tasks that was carried out, oldest first."""
+        """Every move of these tasks that was carried out, oldest first; also by settling, where
+        the taker has it.
+        """
         found: list[Moved] = []
         for start in range(0, len(uids), UIDS_MAX):
             some = uids[start : start + UIDS_MAX]
             query = (f"SELECT * FROM move WHERE uid IN ({','.join('?' * len(some))})"  # noqa: S608
-                     " AND outcome = 'moved' ORDER BY id")  # fmt: skip
+                     " AND (outcome = 'moved' OR rule = 'taker_has_it') ORDER BY id")  # fmt: skip
             found += [_move(row).move for row in self._rows.read(query, some)]
         return tuple(found)
+
+    def refused_as_here(self, uid: str) -> frozenset[str]:
+        """The nodes that were to be given this task, and said that they have or had it."""
+        rows = self._rows.read("SELECT DISTINCT idle FROM move WHERE uid = ? AND outcome = 'kept'"
+                               " AND rule = 'already_here'", [uid])  # fmt: skip
+        return frozenset(str(row["idle"]) for row in rows)
 
     def lines(self, *, since: datetime | None = None, after: int = 0,
               limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip

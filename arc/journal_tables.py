@@ -156,3 +156,71 @@ def work_and_notices(db: Database) -> None:
         if statement.strip():
             db.execute(statement)
     db.execute("ALTER TABLE ended ADD COLUMN domain TEXT")
+
+
+_TIES = """
+CREATE TABLE tie (
+  node TEXT NOT NULL, uid TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (node, uid)) STRICT;
+CREATE INDEX tie_by_time ON tie (at);
+CREATE TABLE tie_since (at TEXT NOT NULL) STRICT;
+CREATE TABLE attempt_cost (
+  node TEXT NOT NULL, uid TEXT NOT NULL, n INTEGER NOT NULL, cost_usd TEXT NOT NULL,
+  at TEXT NOT NULL, PRIMARY KEY (uid, node, n)) STRICT;
+CREATE INDEX attempt_cost_by_time ON attempt_cost (at);
+ALTER TABLE birth ADD COLUMN doubts INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX birth_by_node ON birth (node, doubts);
+"""
+
+
+@STEPS()
+def ties_and_costs(db: Database) -> None:
+    """To which tasks nodes were tied; what each attempt cost; how often births were doubted."""
+    for statement in _TIES.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+
+
+# Times in here are milliseconds since 1970, by the hub's clock: they are added up by the million.
+# Rows come in the order of time or nearly so, so that a look or an event touches few pages.
+_HISTORY = """
+CREATE TABLE arrival (
+  uid TEXT PRIMARY KEY, at INTEGER NOT NULL, node TEXT NOT NULL, how TEXT NOT NULL,
+  priority INTEGER, domain TEXT, skills TEXT, needs TEXT, pinned INTEGER, expected_s REAL,
+  source TEXT) STRICT;
+CREATE INDEX arrival_by_time ON arrival (at);
+CREATE TABLE stint (
+  node TEXT NOT NULL, life TEXT NOT NULL, uid TEXT NOT NULL, n INTEGER NOT NULL,
+  agent TEXT NOT NULL, domain TEXT, priority INTEGER, expected_s REAL,
+  claimed_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER, outcome TEXT NOT NULL,
+  error_kind TEXT NOT NULL DEFAULT '', cost INTEGER, UNIQUE (uid, n, node)) STRICT;
+CREATE INDEX stint_by_end ON stint (ended_at, claimed_at);
+CREATE TABLE sample (
+  id INTEGER PRIMARY KEY, node TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER,
+  state TEXT NOT NULL, because TEXT NOT NULL, pending INTEGER NOT NULL, running INTEGER NOT NULL,
+  slots INTEGER NOT NULL, free INTEGER NOT NULL, idle_since INTEGER) STRICT;
+CREATE INDEX sample_by_time ON sample (at);
+CREATE TABLE stranded_stretch (
+  id INTEGER PRIMARY KEY, node TEXT NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,
+  seconds REAL NOT NULL, cause TEXT NOT NULL, rule TEXT NOT NULL, beside TEXT NOT NULL,
+  uid TEXT NOT NULL) STRICT;
+CREATE INDEX stretch_by_end ON stranded_stretch (until);
+"""
+
+
+@STEPS()
+def history(db: Database) -> None:
+    """How tasks came, their attempts, how nodes were at every look, and stranded stretches."""
+    for statement in _HISTORY.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+
+
+@STEPS()
+def deliveries(db: Database) -> None:
+    """Signed messages from elsewhere that were taken, so that none is taken twice."""
+    db.execute(
+        "CREATE TABLE delivery (name TEXT NOT NULL, seal TEXT NOT NULL, at TEXT NOT NULL,"
+        " key TEXT NOT NULL, uid TEXT NOT NULL, outcome TEXT NOT NULL, because TEXT NOT NULL,"
+        " PRIMARY KEY (name, seal)) STRICT"
+    )
+    db.execute("CREATE INDEX delivery_by_time ON delivery (at)")
