@@ -1,0 +1,199 @@
+"""Listens for the page: on loopback or on a socket of its own, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from arc.errors import ArcError
+from arc.socket_paths import reached
+
+from .surroundings import WebSettings
+
+if TYPE_CHECKING:
+    from .app import Page
+
+CONNECTIONS_MAX = 100
+IMPATIENT_S = 10.0  # for the head of a request, and for a browser that does not read
+BODY_S = 30.0  # for its body, 256 KiB at most
+KEEP_S = 20
+END_S = 1
+HEAD_MAX = 16 * 1024
+
+
+class CannotListen(ArcError):
+    """The page has no place to listen; nothing was started."""
+
+    code = "ARC-WEB-LISTEN"
+
+
+class Patient(H11Protocol):
+    """One connection, which is dropped when its other end neither asks nor reads for too long.
+
+    However slowly a request drips in, it has to be here in time: its head, and then its body.
+    """
+
+    _limit: asyncio.TimerHandle | None = None  # for a browser that does not read
+    _due: asyncio.TimerHandle | None = None  # for what of a request is still to come
+    _awaited: object = None  # in which state of HTTP the other end is
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """It has so long to ask for something."""
+        super().connection_made(transport)
+        self._expect()
+
+    def handle_events(self) -> None:
+        """What has come by now; a request that goes on in pieces gets no more time for that."""
+        super().handle_events()
+        self._expect()
+
+    def _expect(self) -> None:
+        """What comes next has its own time, counted from when it was first waited for."""
+        awaited = self.conn.their_state
+        if awaited is self._awaited:
+            return
+        self._awaited = awaited
+        self._due = _stopped(self._due)
+        within = {h11.IDLE: IMPATIENT_S, h11.SEND_BODY: BODY_S}.get(awaited)
+        if within is not None:
+            self._due = self.loop.call_later(within, self.transport.abort)
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is told so, unless it comes amidst an answer; then it is dropped."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """It does not read: what waits for it stays bounded, and after a while it is dropped."""
+        super().pause_writing()
+        _stopped(self._limit)
+        self._limit = self.loop.call_later(IMPATIENT_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        super().resume_writing()
+        self._limit = _stopped(self._limit)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, and with it what was waiting."""
+        self._limit, self._due = _stopped(self._limit), _stopped(self._due)
+        super().connection_lost(exc)
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """None: there is none any more."""
+    if timer is not None:
+        timer.cancel()
+    return None
+
+
+def bound(settings: WebSettings) -> socket.socket:
+    """A socket that listens where the settings say; `CannotListen` in one clear line."""
+    return _unix(settings.unix) if settings.unix else _tcp(settings.host, settings.port)
+
+
+def _tcp(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    door = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((host, port))
+        door.listen(CONNECTIONS_MAX)
+    except OSError as error:
+        door.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CannotListen(f"{host}:{port} is taken by another program",
+                               hint="another port: arc web --port N") from error  # fmt: skip
+        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return door
+
+
+def _unix(path: Path) -> socket.socket:
+    if _answers(path):
+        raise CannotListen(f"{path} is taken by another program that answers there")
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)
+        with reached(fresh) as place:
+            door.bind(place)
+        os.chmod(fresh, 0o600)
+        door.listen(CONNECTIONS_MAX)
+        os.rename(fresh, path)
+    except OSError as error:
+        door.close()
+        raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
+    return door
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there; what a dead process left behind does not."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller, reached(path) as place:
+            caller.settimeout(1.0)
+            caller.connect(place)
+    except OSError:
+        return False
+    return True
+
+
+def address_of(settings: WebSettings, door: socket.socket) -> str:
+    """What a person types into a browser, or what `ssh -L` leads to."""
+    if settings.unix is not None:
+        return f"unix:{settings.unix}"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{door.getsockname()[1]}/"
+
+
+class Listening(uvicorn.Server):
+    """The server, which hears no signals itself and lets go of whoever looks on before it ends."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Whoever started it hears them."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams end first; what is being answered is finished if that takes a moment only."""
+        self._ending()
+        await super().shutdown(sockets)
+
+
+async def serve(page: Page, door: socket.socket, stop: asyncio.Event) -> None:
+    """Until `stop` is set; then it is over within a second, however many look on."""
+    settings = page.web.settings
+    config = uvicorn.Config(
+        page.app, http=Patient, ws="none", lifespan="on", log_config=None, access_log=False,
+        server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_S,
+        limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=END_S,
+        h11_max_incomplete_event_size=HEAD_MAX,
+    )  # fmt: skip
+    server = Listening(config, page.web.close)
+    running = asyncio.create_task(server.serve(sockets=[door]), name="page")
+    waiting = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await running
+    finally:
+        waiting.cancel()
+        door.close()
+        if settings.unix is not None:
+            with suppress(OSError):
+                settings.unix.unlink()

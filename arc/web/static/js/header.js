@@ -1,0 +1,61 @@
+// The header: how the fleet is in one line, now or at the moment that is looked at.
+
+import { ask } from "./asking.js";
+import { byId, el, put, visible } from "./dom.js";
+import { clock, counted, day, minutes, money } from "./words.js";
+import { view } from "./view.js";
+
+/** @param {any} value @param {string} text @param {string|null} kind */
+function fact(value, text, kind = null) {
+  return el("li", { class: kind }, el("b", {}, value), ` ${text}`);
+}
+
+/** @param {any} now what the hub knows @returns {void} */
+export function showNow(now) {
+  named(now.fleet ?? document.body.dataset.fleet, (now.needs_you ?? []).length);
+  if (view.at) return;
+  const head = now.header ?? {};
+  const stranded = now.stranded?.now ?? [];
+  const unseen = head.nodes - head.seen;
+  const paused = now.hub?.paused;
+  put(byId("facts"),
+    fact(head.nodes, head.nodes === 1 ? "node" : "nodes"),
+    unseen ? fact(unseen, "not seen", "warn") : null,
+    fact(head.waiting + (head.inbox ?? 0), head.inbox ? `waiting, ${head.inbox} of them in the hub` : "waiting"),
+    fact(head.running, "running"),
+    fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "in 24 h"),
+    fact(minutes(now.stranded?.today_s ?? 0), stranded.length
+      ? `stranded today, ${counted(stranded.length, "node")} now` : "stranded today",
+    stranded.length ? "loud" : null),
+    fact(money(head.spent_today_usd), head.budget_per_day_usd
+      ? `of ${money(head.budget_per_day_usd)} today` : "spent today"),
+    paused ? el("li", { class: "warn", title: paused.reason }, `the fleet is paused by ${paused.by}: ${paused.reason}`) : null);
+}
+
+/** The fleet's name, and in the tab how many things wait for a person.
+ * @param {string} fleet @param {number} needs */
+function named(fleet, needs) {
+  const title = `${needs ? `(${needs}) ` : ""}${visible(fleet)} · arc`;
+  if (document.title !== title) document.title = title;
+  const head = /** @type {Element} */ (document.querySelector("h1"));
+  if (head.textContent !== visible(fleet)) put(head, fleet);
+}
+
+/** The header of a moment of the past. */
+export async function showMoment() {
+  if (!view.at) return;
+  const asked = view.at;
+  const { data } = await ask("panels/moment", { at: view.at });
+  if (view.at !== asked) return;
+  const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox");
+  const known = nodes.filter((/** @type {any} */ one) => one.state !== "unknown");
+  const loud = data.stranded_now.length > 0;
+  put(byId("facts"),
+    el("li", { class: "warn" }, `as it was at ${day(data.at).slice(0, 10)} ${clock(data.at)} UTC`),
+    fact(`${known.length} of ${nodes.length + data.forgotten.length}`, "nodes seen"),
+    fact(data.waiting, "waiting"), fact(data.running, "running"),
+    fact(data.moved_24h, "moved in the 24 h before"),
+    fact(minutes(data.stranded_24h_s), loud ? `stranded, ${data.stranded_now.join(", ")} then`
+      : "stranded in the 24 h before", loud ? "loud" : null),
+    fact(money(data.cost_24h_usd), "spent in them"));
+}

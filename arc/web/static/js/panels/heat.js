@@ -1,0 +1,105 @@
+// The heat map: a row a node and a column a stretch of time, for fleets too large for lanes.
+
+import { behind, draw, el, put, table } from "../dom.js";
+import { tipOn } from "../tip.js";
+import { setView, view } from "../view.js";
+import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
+
+const ROW = 14;
+const WORDS = { u: "not seen", p: "paused or stopped", b: "busy", i: "idle" };
+
+/** @param {string} name */
+function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+
+/** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
+export function drawHeat(body, data, sum) {
+  sum(`${counted(data.nodes.length, "node")}, `,
+    el("span", { class: data.stranded_s ? "loud" : null }, `${minutes(data.stranded_s)} stranded`),
+    ` in ${view.span}; stranded ones first`);
+  const columns = data.nodes[0]?.states.length ?? 1;
+  const canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { class: "heat", width: columns * 4,
+    height: data.nodes.length * ROW, role: "img",
+    "aria-label": "Heat map; the table below says the same" }));
+  canvas.style.height = `${data.nodes.length * ROW}px`;
+  paint(canvas, data);
+  const names = el("ol", { class: "heat-names" }, data.nodes.map((/** @type {any} */ node) =>
+    el("li", {}, el("button", { type: "button", class: "bare", "data-row": node.node,
+      "data-key": `heat-${node.node}`, onclick: () => setView({ node: node.node, task: null }) }, node.node),
+    el("span", { class: node.stranded_s ? "loud" : "dim" }, node.stranded_s ? minutes(node.stranded_s) : ""))));
+  pointing(canvas, data, columns);
+  put(body, el("div", { class: "heat-box scroll", tabindex: 0, role: "region",
+    "aria-label": "Heat map of all nodes" }, el("span", {}), axis(data, Math.max(100, (body.clientWidth || 900) - 110)),
+  names, canvas), legend(),
+  behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "busy", "idle", "paused", "not seen"],
+    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s),
+      ...["b", "i", "p", "u"].map((letter) => percent(node.states, letter))]))));
+}
+
+/** When it was, above the columns. @param {any} data @param {number} wide */
+function axis(data, wide) {
+  const seconds = (data.until - data.since) / 1000, step = stepOf(seconds, wide / 90);
+  const marks = [];
+  for (let at = Math.ceil(data.since / 1000 / step) * step; at * 1000 < data.until; at += step) {
+    const x = ((at - data.since / 1000) / seconds) * wide;
+    if (x < wide - 34) marks.push(draw("line", { class: "tick", x1: x, x2: x, y1: 2, y2: 14 }), draw("text", { x: x + 3, y: 11 }, mark(at * 1000, step)));
+  }
+  return draw("svg", { class: "heat-axis", viewBox: `0 0 ${wide} 14`, height: 14, width: "100%", "aria-hidden": "true" }, marks);
+}
+
+/** @param {string} states @param {string} letter */
+function percent(states, letter) {
+  return `${Math.round((100 * (states.split(letter).length - 1)) / Math.max(states.length, 1))} %`;
+}
+
+/** @param {HTMLCanvasElement} canvas @param {any} data */
+function paint(canvas, data) {
+  const brush = canvas.getContext("2d");
+  if (!brush) return;
+  const colours = /** @type {Object<string, string>} */ ({ b: colour("--d0"), i: colour("--track"),
+    p: colour("--hatch"), u: colour("--panel") });
+  const loud = colour("--loud");
+  data.nodes.forEach((/** @type {any} */ node, /** @type {number} */ row) => {
+    for (let place = 0; place < node.states.length; place += 1) {
+      const letter = node.states[place];
+      const deep = node.depth[place] === "." ? 0 : parseInt(node.depth[place], 36);
+      brush.globalAlpha = letter === "b" ? 0.35 + 0.5 * Math.min(deep / 12, 1) : letter === "p" ? 0.5 : 1;
+      brush.fillStyle = colours[letter];
+      brush.fillRect(place * 4, row * ROW, 4, ROW - 1);
+      const share = Number(node.loud[place]);
+      if (!share) continue;
+      brush.globalAlpha = 1;
+      brush.fillStyle = loud;
+      brush.fillRect(place * 4, row * ROW, 4, Math.max(3, Math.round(((ROW - 1) * share) / 9)));
+    }
+  });
+}
+
+/** @param {HTMLCanvasElement} canvas @param {any} data @param {number} columns */
+function pointing(canvas, data, columns) {
+  /** @type {{row: number, place: number}|null} */ let at = null;
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    at = { row: Math.floor((event.clientY - box.top) / ROW),
+      place: Math.floor(((event.clientX - box.left) / box.width) * columns) };
+    canvas.dispatchEvent(new PointerEvent("pointerenter"));
+  });
+  canvas.addEventListener("click", () => {
+    const node = at && data.nodes[at.row];
+    if (node) setView({ node: node.node, task: null });
+  });
+  tipOn(canvas, () => {
+    const node = at && data.nodes[at.row];
+    if (!at || !node) return ["move over a row"];
+    const share = Number(node.loud[at.place]);
+    return [node.node, `${clock(data.since + at.place * data.step_s * 1000)} UTC: ${
+      /** @type {any} */ (WORDS)[node.states[at.place]] ?? "not seen"}${share ? `, about ${Math.round((share / 9) * 100)} % of it stranded` : ""}`,
+    node.depth[at.place] === "." ? null : `${parseInt(node.depth[at.place], 36)} waiting`];
+  });
+}
+
+function legend() {
+  const one = (/** @type {string} */ kind, /** @type {string} */ text) =>
+    el("span", {}, el("i", { class: kind }), text);
+  return el("div", { class: "legend" }, one("hatched", "stranded"), one("d0", "busy, the deeper the queue the fuller"),
+    one("d5", "paused or stopped"), one("gap", "not seen"));
+}

@@ -1,0 +1,93 @@
+// Money: what each node spent today, and where that leads to by midnight.
+
+import { ask, Trouble } from "../asking.js";
+import { behind, draw, el, put, table } from "../dom.js";
+import { known } from "../now.js";
+import { tipOn } from "../tip.js";
+import { setView, view } from "../view.js";
+import { clock, counted, money as dollars } from "../words.js";
+
+const WIDE = 150, TALL = 46;
+const AGAIN_MS = 60000;
+
+/** @type {import("../frame.js").Panel} */
+export const money = {
+  id: "money",
+  about: [
+    "What attempts said that they cost, since midnight UTC, when budgets begin anew. The dotted line "
+    + "goes on at the pace of the day so far; the dashed one is the limit, where there is one.",
+    "An attempt that does not say what it cost counts as nothing here: unknown is not free.",
+  ],
+  command: () => "arc budget",
+  load: async () => {
+    const [spent, limits] = await Promise.all([ask("panels/money", { at: view.at }), view.at ? null : budgets()]);
+    return { ...spent.data, limits };
+  },
+  draw: drawMoney,
+  every: () => 20,
+};
+
+let askedAt = 0;
+/** @type {Map<string, number>|null} */ let kept = null;
+
+/** The day's limit of each node that has one; null: nobody could say. It asks every node, so seldom. */
+async function budgets() {
+  if (Date.now() - askedAt < AGAIN_MS) return kept;
+  askedAt = Date.now();
+  try {
+    const { data } = await ask("budget");
+    kept = new Map(data.scopes.filter((/** @type {any} */ one) => one.scope === "node" && one.limit_usd !== null)
+      .map((/** @type {any} */ one) => [one.store, Number(one.limit_usd)]));
+  } catch (error) {
+    if (!(error instanceof Trouble)) throw error;
+    kept = null;
+  }
+  return kept;
+}
+
+/** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
+function drawMoney(body, data, sum) {
+  const limit = view.at ? null : known()?.header?.budget_per_day_usd ?? null;
+  sum(`${dollars(data.spent_usd)} ${view.at ? "that day" : "today"}${limit === null ? ""
+    : ` of ${dollars(limit)}`}, pace ${dollars(pace(data, Number(data.spent_usd)))} a day`);
+  if (!data.nodes.length) {
+    put(body, el("p", { class: "plain" }, "no attempt has said what it cost"));
+    return;
+  }
+  const most = Math.max(...data.nodes.map((/** @type {any} */ one) => Number(one.spent_usd)));
+  put(body, el("div", { class: "smalls" }, data.nodes.map((/** @type {any} */ one) => node(one, data, most))),
+    data.more ? el("p", { class: "plain" }, `… and ${counted(data.more, "node")} more`) : null,
+    behind("money", "as a table", () => table("Spent today", ["node", "spent", "limit", "pace a day"],
+      data.nodes.map((/** @type {any} */ one) => [one.node, dollars(one.spent_usd),
+        data.limits?.has(one.node) ? dollars(data.limits.get(one.node)) : data.limits ? "none" : "unknown", dollars(pace(data, Number(one.spent_usd)))]))));
+}
+
+/** Where this leads to in a whole day. @param {any} data @param {number} spent */
+function pace(data, spent) { return data.elapsed_s ? (spent * data.day_s) / data.elapsed_s : 0; }
+
+/** @param {any} one @param {any} data @param {number} most */
+function node(one, data, most) {
+  const limit = data.limits?.get(one.node) ?? null;
+  const top = Math.max(limit === null ? most : Math.max(limit, Number(one.spent_usd)), 0.0001) * 1.05;
+  const x = (/** @type {number} */ seconds) => (seconds / data.elapsed_s) * WIDE * 0.8;
+  const y = (/** @type {number} */ value) => TALL - 2 - (value / top) * (TALL - 6);
+  const points = one.line.map((/** @type {number} */ value, /** @type {number} */ at) =>
+    `${x((at + 1) * data.step_s).toFixed(1)} ${y(value).toFixed(1)}`);
+  const spent = Number(one.spent_usd);
+  const ahead = y(spent + (spent * 0.25));
+  const svg = draw("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, height: TALL, width: "100%", "aria-hidden": "true",
+    preserveAspectRatio: "none" },
+  draw("line", { class: "tick", x1: 0, x2: WIDE, y1: TALL - 2, y2: TALL - 2 }),
+  draw("path", { class: "spent", d: `M0 ${TALL - 2} L${points.join(" L")}`, "vector-effect": "non-scaling-stroke" }),
+  limit === null ? null : draw("line", { class: "budget", x1: 0, x2: WIDE, y1: y(limit), y2: y(limit) }),
+  draw("path", { class: "pace", d: `M${x(data.elapsed_s)} ${y(spent)} L${WIDE} ${Math.max(ahead, 1)}`,
+    "vector-effect": "non-scaling-stroke" }));
+  const figure = el("figure", { class: "small" }, el("figcaption", {},
+    el("button", { type: "button", class: "bare", "data-row": one.node, "data-key": `money-${one.node}`,
+      onclick: () => setView({ node: one.node, task: null }) }, one.node),
+    el("span", { class: limit !== null && spent > limit ? "loud" : "dim" },
+      limit === null ? dollars(one.spent_usd) : `${dollars(one.spent_usd)} of ${dollars(limit)}`)), svg);
+  tipOn(figure, () => [`${one.node}: ${dollars(one.spent_usd)} since ${clock(data.since).slice(0, 5)} UTC`,
+    `pace ${dollars(pace(data, spent))} a day`]);
+  return figure;
+}

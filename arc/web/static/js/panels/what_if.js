@@ -1,0 +1,148 @@
+// What if: other limits on what really happened, through the very planner that the hub runs.
+
+import { ask } from "../asking.js";
+import { copier } from "../copying.js";
+import { behind, draw, el, put, table } from "../dom.js";
+import { known } from "../now.js";
+import { setView, view, windowed } from "../view.js";
+import { counted, lasting, mark, minutes, stepOf } from "../words.js";
+
+const TALL = 120;
+/** Name, what it says, its steps, how a step is written. */
+const SLIDERS = /** @type {[string, string, (number|string)[]][]} */ ([
+  ["policy", "the seed's rules, or ours; swift goes by few of the limits", ["arc0", "swift"]],
+  ["idle_min", "a node may be given work when idle for", ["0s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
+  ["busy_over", "a node gives work away above so many waiting", [0, 1, 2, 3, 5, 8, 12, 20, 40]],
+  ["per_node", "tasks that one node gets in a cycle", [1, 2, 3, 5, 8, 12, 20]],
+  ["per_cycle", "tasks that a cycle moves", [1, 3, 5, 10, 20, 40, 100]],
+  ["every", "a cycle every", ["10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
+  ["steal_from", "only tasks as urgent as this or less", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
+]);
+
+/** @type {import("../frame.js").Panel} */
+export const whatIf = {
+  id: "what-if",
+  about: [
+    "Move a slider: what arrived in this stretch of time is played again through the very planner that "
+    + "the hub runs, with these limits. The filled area is the stranded time that really was, the line "
+    + "what it would have been.",
+    "It is a simulation: an attempt takes as long as it really took, wherever it runs. The thin dotted "
+    + "line is the same replay with the limits of today: where it lies far from the filled area, the "
+    + "replay says little.",
+  ],
+  command: () => `arc simulate --from-history ${view.span}${chosen()}`,
+  load: async () => {
+    if (!view.what) return { idle: true };
+    const answer = await ask("panels/what_if", { ...windowed(), ...settings() });
+    return answer.data;
+  },
+  draw: drawWhatIf,
+  every: () => 3600,
+};
+
+/** @returns {Object<string, string>} */
+function settings() {
+  const found = /** @type {Object<string, string>} */ ({});
+  for (const part of (view.what ?? "").split(",")) {
+    const [name, value] = part.split("=");
+    if (value && SLIDERS.some(([known]) => known === name)) found[name] = value;
+  }
+  return found;
+}
+
+/** What makes the command compare the fleet's own policy, or the other one, with these limits. */
+function chosen() {
+  const { policy = real("policy") ?? "arc0", ...limits } = settings();
+  const pairs = Object.entries(limits).map(([name, value]) => `${name}=${value}`).join(",");
+  return view.what ? ` --policy ${policy}${pairs ? `:${pairs}` : ""}` : "";
+}
+
+/** What the hub runs with now. @param {string} name @returns {string|null} */
+function real(name) {
+  if (name === "policy") return known()?.policy ?? null;
+  const limits = known()?.limits;
+  if (!limits) return null;
+  const value = { idle_min: limits.idle_min_s, busy_over: limits.busy_over, per_node: limits.per_node,
+    per_cycle: limits.per_cycle, every: limits.every_s, steal_from: limits.steal_from }[name];
+  if (value === null || value === undefined) return null;
+  if (name === "idle_min" || name === "every") return lasting(value).replaceAll(" ", "");
+  return name === "steal_from" ? `P${value}` : String(value);
+}
+
+/** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
+function drawWhatIf(body, data, sum) {
+  if (!body.querySelector(".sliders")) put(body, sliders(), el("div", { class: "outcome" }));
+  const place = /** @type {HTMLElement} */ (body.querySelector(".outcome"));
+  if (data.idle) {
+    sum("move a slider: the last stretch of time is played again with it");
+    put(place);
+    return;
+  }
+  const was = data.reality, same = data.as_it_is, would = data.what_if;
+  sum(`stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
+    el("b", {}, `${minutes(would.stranded_s)} with these limits`), `; ${counted(would.moves, "move")} instead of ${same.moves}`);
+  put(place, area(data, Math.max(240, body.clientWidth || 900)), yaml(),
+    (data.cut ?? []).map((/** @type {string} */ one) => el("p", { class: "warn" }, one)),
+    behind("what-if", "as a table", () => table("Reality and these limits", ["", "really", "played again as it is", "with these limits"], [
+      ["stranded", lasting(was.stranded_s), lasting(same.stranded_s), lasting(would.stranded_s)], ["moves", was.moves, same.moves, would.moves],
+      ["mean wait", lasting(was.mean_wait_s), lasting(same.mean_wait_s), lasting(would.mean_wait_s)],
+      ["wait, 95 of 100 below", lasting(was.p95_wait_s), lasting(same.p95_wait_s), lasting(would.p95_wait_s)]])));
+}
+
+function sliders() {
+  const now = settings();
+  return el("div", { class: "sliders" }, SLIDERS.map(([name, says, steps]) => {
+    const words = steps.map(String);
+    const own = now[name] ?? real(name);
+    const at = own === null ? -1 : words.indexOf(own);
+    const out = el("output", {}, own ?? "as it is");
+    const slider = /** @type {HTMLInputElement} */ (el("input", { type: "range", min: 0, max: words.length - 1,
+      value: at < 0 ? Math.floor(words.length / 2) : at, "data-name": name, "aria-label": `${name}: ${says}` }));
+    /** @type {ReturnType<typeof setTimeout>|undefined} */ let soon;
+    slider.addEventListener("input", () => {
+      put(out, words[Number(slider.value)]);
+      slider.setAttribute("aria-valuetext", words[Number(slider.value)]);
+      clearTimeout(soon);
+      soon = setTimeout(() => {
+        const changed = { ...settings(), [name]: words[Number(slider.value)] };
+        if (changed[name] === real(name)) delete changed[name];
+        setView({ what: Object.entries(changed).map(([key, value]) => `${key}=${value}`).join(",") || null });
+      }, 250);
+    });
+    return el("label", { title: says }, name, out, slider);
+  }));
+}
+
+/** The lines of fleet.yaml that make it so. */
+function yaml() {
+  const { policy, ...limits } = settings();
+  const changed = Object.entries(limits).map(([name, value]) => `${name}: ${value}`).join(", ");
+  if (!policy && !changed) return null;
+  const lines = `${policy ? `policy: ${policy}\n` : ""}${changed ? `rebalance: {${changed}}` : ""}`.trim();
+  return el("p", { class: "actions" }, el("span", { class: "type" }, el("code", {}, lines), copier(() => lines)),
+    el("button", { type: "button", onclick: () => { document.querySelector("#what-if .sliders")?.remove(); setView({ what: null }); } },
+      "as it is"));
+}
+
+/** @param {any} data @param {number} wide */
+function area(data, wide) {
+  const { step_s: step, since } = data;
+  const real = data.reality.stranded, same = data.as_it_is.stranded, other = data.what_if.stranded;
+  const most = Math.max(1, ...real, ...same, ...other);
+  const x = (/** @type {number} */ at) => 30 + (at / real.length) * (wide - 36);
+  const y = (/** @type {number} */ value) => TALL - 16 - (value / most) * (TALL - 28);
+  const path = (/** @type {number[]} */ line) => line.map((value, at) => `L${x(at).toFixed(1)} ${y(value).toFixed(1)} L${x(at + 1).toFixed(1)} ${y(value).toFixed(1)}`).join(" ");
+  const gap = stepOf(real.length * step, 8);
+  const marks = [];
+  for (let at = Math.ceil(since / 1000 / gap) * gap; at * 1000 < since + real.length * step * 1000; at += gap) {
+    const place = x((at - since / 1000) / step);
+    marks.push(draw("line", { class: "tick", x1: place, x2: place, y1: 6, y2: TALL - 14 }),
+      draw("text", { x: place + 2, y: TALL - 3 }, mark(at * 1000, gap)));
+  }
+  return draw("svg", { width: wide, height: TALL, role: "img", "aria-label":
+    `Stranded nodes over time: ${minutes(data.reality.stranded_s)} really, ${minutes(data.what_if.stranded_s)} with these limits` },
+  marks, draw("text", { x: 0, y: 12 }, `${Math.round(most * 10) / 10}`), draw("text", { x: 0, y: TALL - 18 }, "0"),
+  draw("path", { class: "real", d: `M${x(0)} ${y(0)} ${path(real)} L${x(real.length)} ${y(0)} Z` }),
+  draw("path", { class: "same", d: `M${x(0)} ${y(0)} ${path(same)}` }),
+  draw("path", { class: "other", d: `M${x(0)} ${y(0)} ${path(other)}` }));
+}

@@ -1,0 +1,98 @@
+"""Measures what the page of five hundred nodes asks for, and what its process costs meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+from agent_node.clock import iso
+from tests.web.past_large import write_large
+
+from .hub_far import FIXED
+from .hub_fleet import Far, far_side, hub_process, write_fleet
+from .machine import load
+from .measuring import Place, Row, timed
+from .page_open import Served, open_pages, page_process
+from .resting import cpu_s, tree_of
+
+NODES = 500
+PANELS = ("lanes", "heat", "moment", "funnel", "feeds", "depth", "money", "sensors")
+LOOK = {"every": "15s"}
+SETTLE_S = 8.0
+
+
+def entries(far: Far) -> list[dict[str, object]]:
+    """The nodes of a far side as fleet.yaml names them."""
+    return [{"name": name, "host": "127.0.0.1", "port": port, "user": f"{FIXED}-{name}"}
+            for name, port in far.ports.items()]  # fmt: skip
+
+
+@contextmanager
+def far_fleet(place: Place, count: int) -> Iterator[tuple[Path, Far]]:
+    """So many nodes of fixed answers, a day of whose past the hub's journal holds already."""
+    folder, state = place.folder / "hub", place.folder / "hub" / ".arc"
+    state.mkdir(mode=0o700, parents=True)
+    write_large(state, count, since=datetime.now(UTC) - timedelta(days=1))
+    bare = [place.python, "-I", "-S", "-c", "pass"]
+    with far_side(state, bare, named=[f"n{node:03d}" for node in range(count)]) as far:
+        yield write_fleet(folder, entries(far), health=LOOK, rebalance=LOOK), far
+
+
+def page_rows(place: Place) -> Iterator[Row]:
+    """Each panel's data over HTTP, each time of another moment, so that nothing is kept; then the
+    page's own process while three pages are open.
+    """
+    count, window_s = place.size(NODES, 20), place.size(20 if place.quick else 40, 2)
+    with far_fleet(place, count) as (fleet, _), hub_process(fleet), page_process(fleet) as page:
+        yield from _panels(place, page, count)
+        yield from _cost(place, page, count, window_s)
+
+
+def _panels(place: Place, page: Served, count: int) -> Iterator[Row]:
+    took: dict[str, list[float]] = {name: [] for name in PANELS}
+    size: dict[str, int] = {}
+    for turn in range(place.rounds(9)):
+        at = iso(datetime.now(UTC) - timedelta(seconds=turn))
+        for name in PANELS:
+            began = time.perf_counter()
+            size[name] = len(page.panel(name, at=at))
+            took[name].append(time.perf_counter() - began)
+    size["all that the hub knows"] = len(page.first_news())
+    middle = {name: median(some) for name, some in took.items()}
+    worst, whole = max(middle, key=lambda name: middle[name]), sum(size.values()) / 1e6
+    yield Row(
+        "page-panel-500", f"{count} nodes and a day: the slowest panel's data over HTTP ({worst})",
+        middle[worst], None, "s", middle[worst], 1.0, load=load(),
+        more={f"{name}, s": spent for name, spent in middle.items()},
+    )  # fmt: skip
+    yield Row(
+        "page-panels-500", "the same, all panels one after the other", sum(middle.values()), None,
+        "s", sum(middle.values()), None, load=load(),
+    )  # fmt: skip
+    yield Row(
+        "page-bytes-500", "data of a page load of the same: all panels and the stream's first word",
+        whole, None, "MB", whole, 1.0, load=load(),
+        more={f"{name}, kB": one / 1000 for name, one in size.items()},
+    )  # fmt: skip
+
+
+def _cost(place: Place, page: Served, count: int, window_s: int) -> Iterator[Row]:
+    with open_pages(page) as pages:
+        time.sleep(0.0 if place.tiny else SETTLE_S)
+        before, got = cpu_s(page.pid), sum(one.received for one in pages)
+        took = timed(lambda: time.sleep(window_s))
+        share = 100 * (cpu_s(page.pid) - before) / took
+        got = sum(one.received for one in pages) - got
+        asked = sum(one.asked for one in pages)
+        if tree_of(page.pid) != [page.pid]:
+            raise RuntimeError("the page has children, which were not counted")
+    yield Row(
+        "page-cpu-500", f"the page's process, {len(pages)} pages open on {count} nodes,"
+        f" a look each {LOOK['every']}", share, None, "% of a core", share, 5.0, load=load(),
+        more={"kB a second and page": got / 1000 / took / len(pages), "window, s": took,
+              "questions": float(asked)},
+    )  # fmt: skip

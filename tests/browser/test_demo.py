@@ -1,0 +1,171 @@
+"""The page of a real fleet: `arc demo --web`, as a newcomer starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.browser.looking import Looking, Scheme
+from tests.browser.test_page import PANELS, show_all
+from tools.browsers import missing_for_pages
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+ROOT = Path(__file__).parents[2]
+STARTS_S, ENDS_S = 60.0, 60.0
+SOON_MS = 60_000
+# Where pictures for the documents are kept; without it they are drawn all the same, and dropped.
+KEPT = os.environ.get("ARC_SCREENSHOTS")
+PNG_MAX = 150_000
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str | None]:
+    """The address of its page; the demo is ended with everything that it started."""
+    if missing_for_pages():
+        yield None
+        return
+    place = tmp_path_factory.mktemp("demo")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "arc", "demo", "--web", "--tasks", "60", cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(place), "TMPDIR": str(place)},
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(STARTS_S):
+            yield await _address(process.stdout)
+    finally:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(ENDS_S):
+            await process.communicate()
+    assert process.returncode == 130
+
+
+async def _address(stdout: asyncio.StreamReader) -> str:
+    """What it says to open; by then the first tasks have been moved."""
+    found = ""
+    async for line in stdout:
+        words = line.decode().split()
+        if "page:" in words and words[0] == "the":
+            found = words[-1]
+        if "stolen" in words and found:
+            return found
+    raise AssertionError("the demo ended before its page was there")
+
+
+async def opened(look: Looking, demo: str | None, **how: object) -> Page:
+    assert demo is not None, "look has skipped already"
+    page = await look.at(demo, **how)  # type: ignore[arg-type]
+    page.set_default_timeout(SOON_MS)
+    expect.set_options(timeout=SOON_MS)
+    return page
+
+
+async def test_every_panel_shows_the_real_fleet(look: Looking, demo: str | None) -> None:
+    page = await opened(look, demo)
+    await show_all(page)
+
+    await expect(page.locator("#facts")).to_contain_text("5 nodes")
+    await expect(page.locator("h1")).to_have_text("demo")
+    await page.locator("#lanes .block").nth(20).wait_for()
+    await page.locator("#lanes .arc").nth(3).wait_for(state="attached")
+    await page.locator("#lanes .stranded").first.wait_for()
+    await page.locator("#funnel button.step").first.wait_for()
+    await page.locator("#feeds td.some").first.wait_for()
+    await page.locator("#depth canvas").nth(4).wait_for()
+    await page.locator("#money .spent").nth(2).wait_for(state="attached")
+    await page.locator("#sensors .run.acted").first.wait_for(state="attached")
+    await page.locator("#tasks tbody tr").first.wait_for()
+    names = await page.locator("#lanes .name").all_text_contents()
+    assert names == ["arc", "forge", "iris", "loom", "spark", "inbox"]
+
+
+async def test_a_real_task_opens_with_why_it_is_still_there(
+    look: Looking, demo: str | None
+) -> None:
+    page = await opened(look, demo)
+    await show_all(page)
+    waits = page.locator("#tasks tbody tr", has_text="READY").first
+    await waits.locator("button").click()
+    drawer = page.locator("#drawer")
+
+    await drawer.locator("[aria-label=Why] strong").first.wait_for()
+    await drawer.locator("[aria-label=Life] tbody tr").first.wait_for()
+
+
+async def test_other_limits_are_played_on_what_really_came(
+    look: Looking, demo: str | None
+) -> None:
+    page = await opened(look, demo)
+    await show_all(page)
+    slider = page.locator("#what-if input[data-name=idle_min]")
+    await slider.focus()
+    await page.keyboard.press("End")
+
+    await page.locator("#what-if svg .other").wait_for(state="attached")
+    await expect(page.locator("#what-if code")).to_have_text("rebalance: {idle_min: 30m}")
+    await expect(page.locator("#what-if .sum")).to_contain_text("with these limits")
+    assert "what=idle_min%3D30m" in page.url
+
+    await page.locator("#what-if input[data-name=policy]").focus()
+    await page.keyboard.press("End")
+    await expect(page.locator("#what-if code")).to_have_text(
+        "policy: swift rebalance: {idle_min: 30m}")
+    await page.locator("#what-if .tools button").first.click()
+    await page.wait_for_selector("#what-if .tools button:has-text('copied')")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("arc simulate --from-history ")
+    assert copied.endswith(" --policy swift:idle_min=30m")
+
+
+async def test_a_node_is_paused_from_the_page_with_a_reason_and_goes_on_again(
+    look: Looking, demo: str | None
+) -> None:
+    page = await opened(look, demo)
+    for verb, state in (("pause", "paused"), ("resume", "")):
+        await page.goto(f"{str(demo).split('?')[0]}?span=1m&node=loom")
+        await page.click(f"#drawer [data-verb={verb}]")
+        await page.fill("[aria-label='Your name']", "browser")
+        await page.fill("[aria-label=Reason]", "lunch")
+        await page.click("text=show the plan")
+        await page.click(f"text={verb} now")
+        await page.locator(f"#drawer >> text={verb}: done").wait_for()
+        if state:
+            await page.keyboard.press("Escape")
+            await page.locator("#lanes .halted").first.wait_for(state="attached")
+
+
+@pytest.mark.parametrize(("name", "scheme", "width", "height"), [
+    ("page-dark", "dark", 1180, 800), ("page-light", "light", 1180, 800),
+    ("page-narrow", "dark", 400, 900),
+])  # fmt: skip
+async def test_pictures_for_the_documents(
+    look: Looking, demo: str | None, tmp_path: Path, name: str, scheme: Scheme, width: int,
+    height: int,
+) -> None:
+    """Small enough to lie beside the code; a person looks at them before they are kept."""
+    page = await opened(look, demo, scheme=scheme, width=width, height=height)
+    await page.click("[data-span='1m']")
+    await show_all(page)
+    await page.locator("#lanes .arc").nth(3).wait_for(state="attached")
+    await page.locator("#lanes .block").nth(40 if KEPT else 5).wait_for()
+    file = Path(KEPT or tmp_path) / f"{name}.png"
+    await page.screenshot(path=file)
+
+    assert file.stat().st_size <= PNG_MAX
+
+
+async def test_every_panel_is_looked_at() -> None:
+    template = (ROOT / "arc/web/templates/page.html").read_text()
+
+    assert {f'data-panel="{name}"' in template for name in (*PANELS, "needs")} == {True}

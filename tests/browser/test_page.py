@@ -1,0 +1,415 @@
+"""The page of a made fleet, as Chromium shows it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page
+
+from agent_node.strict import JsonObject
+from arc.errors import ArcError
+from arc.history import History
+from tests.browser.looking import Looking, Scheme
+from tests.browser.served import UID, Served, a_row
+from tests.web.past_large import NODES, UNTIL, write_large
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PANELS = ("lanes", "funnel", "feeds", "depth", "money", "sensors", "tasks", "what-if")
+
+
+async def show_all(page: Page) -> None:
+    """Panels are drawn when they come into sight."""
+    for name in PANELS:
+        await page.locator(f"#{name}").scroll_into_view_if_needed()
+        await page.wait_for_selector(f"#{name}[data-drawn]")
+    await page.evaluate("scrollTo(0, 0)")
+
+
+async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+
+    assert await page.locator("#facts").inner_text() == (
+        "5 nodes\n31 waiting, 2 of them in the hub\n4 running\n3 moved in the last cycle\n"
+        "31 in 24 h\n12 min stranded today\n$131 of $200 today")
+    assert await page.locator("#needs li").count() == 2
+    assert await page.locator("#lanes .block").count() > 100
+    assert await page.locator("#lanes .stranded").count() > 2
+    assert await page.locator("#lanes .arc").count() > 10
+    assert await page.locator("#funnel button.step").count() == 4
+    assert "cycles of 10" in await page.locator("#funnel .blind").inner_text()
+    assert await page.locator("#feeds td.some").count() == 5
+    assert await page.locator("#depth canvas").count() == 5
+    assert await page.locator("#money .spent").count() == 5
+    assert await page.locator("#sensors .run-blind").count() >= 1
+    assert await page.locator("#tasks tbody tr").count() == 12
+    assert await page.locator("#what-if input[type=range]").count() == 7
+
+
+async def test_each_panel_says_what_one_looks_at_and_gives_its_command(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+
+    for name in PANELS:
+        about = page.locator(f"#{name} .about")
+        assert await about.is_hidden()
+        await page.locator(f"#{name} .tools button").last.click()
+        assert len(await about.inner_text()) > 60
+        await page.locator(f"#{name} .tools button").first.click()
+        await page.wait_for_selector(f"#{name} .tools button:has-text('copied')")
+        assert (await page.evaluate("navigator.clipboard.readText()")).startswith("arc ")
+
+
+async def test_there_is_a_table_behind_each_plot(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+
+    for name, says, rows in (("lanes", "as a table: nodes", 5), ("depth", "as a table", 5),
+                             ("money", "as a table", 5), ("funnel", "as a table", 4),
+                             ("sensors", "as a table", 2)):  # fmt: skip
+        box = page.locator(f"#{name} details", has=page.locator(f"summary:text-is('{says}')"))
+        await box.locator("summary").click()
+        await box.locator("tbody tr").first.wait_for()
+        assert await box.locator("tbody tr").count() == rows, name
+    moves = page.locator("#lanes details", has=page.locator("summary:has-text('moves')"))
+    await moves.locator("summary").click()
+    await moves.locator("tbody tr").first.wait_for()
+    assert await moves.locator("tbody tr").count() == await page.locator("#lanes .arc").count()
+
+
+async def test_the_address_holds_what_is_looked_at(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("[data-span='1h']")
+    await page.click("#funnel button.step >> nth=1")
+    await page.wait_for_selector("#funnel h3:has-text('kept by low_enough_priority')")
+    await page.keyboard.press("[")
+    await page.wait_for_selector("#facts li:has-text('as it was')")
+    address = page.url
+
+    assert "span=1h" in address
+    assert "step=low_enough_priority" in address
+    assert "at=2026-03-10T03%3A30%3A04.000Z" in address
+    again = await look.at(address)
+    await again.wait_for_selector("#facts li:has-text('as it was at 2026-03-10 03:30:04 UTC')")
+    await again.wait_for_selector("#funnel h3:has-text('kept by low_enough_priority')")
+
+
+async def test_a_task_opens_with_its_life_its_reasons_and_its_log(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("#tasks tbody tr:first-child button")
+    drawer = page.locator("#drawer")
+    await drawer.locator("text=WAIT: 0 of 4 nodes").wait_for()
+
+    assert await drawer.locator("strong", has_text="Summarise the SIP thread").count() == 1
+    assert await drawer.locator("td", has_text="already stolen once").count() == 1
+    assert await drawer.locator("td", has_text="loom: 1 running").count() == 1
+    await drawer.locator("button", has_text="end of its output").click()
+    await drawer.locator("pre", has_text="a line").wait_for()
+    assert "task=01JQ" in page.url
+
+
+async def test_a_node_opens_with_what_it_may_give_and_get(look: Looking, served: Served) -> None:
+    page = await look.at(f"{served.url}?node=iris")
+    drawer = page.locator("#drawer")
+
+    await drawer.locator("text=busy: work may be taken from it").wait_for()
+    assert await drawer.locator("text=1 running, 9 waiting").count() == 1
+    assert await drawer.locator("code", has_text="arc nodes drain iris").count() == 1
+
+
+async def test_everything_can_be_reached_by_keys(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+    focused = "document.activeElement.dataset.row ?? document.activeElement.id"
+
+    await page.keyboard.press("/")
+    assert await page.evaluate(focused) == "filter"
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("j")
+    assert await page.evaluate(focused) == "arc"
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("k")
+    assert await page.evaluate(focused) == "forge"
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#drawer:visible")
+    assert await page.evaluate(focused) == "drawer-title"
+    await page.keyboard.press("Escape")
+    assert await page.locator("#drawer").is_hidden()
+    assert await page.evaluate(focused) == "forge"
+    await page.keyboard.press("?")
+    await page.wait_for_selector("#help[open]")
+    await page.keyboard.press("Escape")
+    await page.evaluate("document.activeElement.blur()")
+    await page.keyboard.press(" ")
+    await page.wait_for_selector("#live[data-state=paused]")
+    assert "paused" in await page.locator("#banner").inner_text()
+    await page.keyboard.press(" ")
+    await page.wait_for_selector("#live[data-state=live]")
+
+
+async def test_tab_goes_through_the_page_in_the_order_of_reading(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+    seen: list[str] = []
+    for _ in range(60):
+        await page.keyboard.press("Tab")
+        seen.append(await page.evaluate(
+            "(document.activeElement.closest('section, header, nav') ?? document.activeElement)"
+            ".id"))  # fmt: skip
+    order = [name for place, name in enumerate(seen) if place == 0 or seen[place - 1] != name]
+
+    assert order[:5] == ["", "top", "scrubber", "needs", "lanes"]
+    assert len(order) == len(set(order))  # nothing jumps back
+
+
+CONTRAST = """() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const over = (top, under) => [0, 1, 2].map((n) => top[n] * (top[3] ?? 1)
+    + under[n] * (1 - (top[3] ?? 1)));
+  const light = (rgb) => rgb.slice(0, 3).map((part) => part / 255).map((part) => part <= 0.03928
+    ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((all, part, n) => all + part * [0.2126, 0.7152, 0.0722][n], 0);
+  const ground = (one) => {
+    const layers = [];
+    for (let at = one; at; at = at.parentElement) {
+      layers.push(parse(getComputedStyle(at).backgroundColor));
+    }
+    return layers.reverse().reduce((under, layer) => over(layer, under), [255, 255, 255]);
+  };
+  const bad = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const one = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !one.getClientRects().length) continue;
+    if (one.closest("button:disabled")) continue;
+    const style = getComputedStyle(one);
+    const svg = one instanceof SVGElement;
+    const back = ground(svg ? one.closest("svg").parentElement : one);
+    const front = over(parse(svg ? style.fill : style.color), back);
+    const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${walk.currentNode.data.slice(0, 30)}`);
+  }
+  return bad;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+async def test_every_text_has_a_contrast_of_four_and_a_half(
+    look: Looking, served: Served, scheme: Scheme
+) -> None:
+    page = await look.at(f"{served.url}?step=low_enough_priority", scheme=scheme)
+    await show_all(page)
+    assert await page.evaluate(CONTRAST) == []
+    await page.goto(f"{served.url}?task={UID}")
+    await page.locator("#drawer >> text=WAIT").wait_for()
+    assert await page.evaluate(CONTRAST) == []
+
+
+async def test_the_switch_turns_dark_to_light_and_remembers_it(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url, scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = await page.evaluate(ground)
+    await page.click("#theme")
+    light = await page.evaluate(ground)
+    await page.reload()
+
+    assert dark != light
+    assert await page.evaluate(ground) == light
+
+
+async def test_nothing_moves_for_who_wants_no_motion(look: Looking, served: Served) -> None:
+    page = await look.at(served.url, motion="reduce")
+    await show_all(page)
+
+    assert await page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+async def test_it_fits_the_window(look: Looking, served: Served, width: int) -> None:
+    page = await look.at(served.url, width=width)
+    await show_all(page)
+
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_a_stream_that_drops_is_said_with_the_age_and_comes_back(
+    look: Looking, served: Served
+) -> None:
+    look.forgiven = ("console: Failed to load resource: net::ERR_",)
+    page = await look.at(served.url)
+    await served.stop()
+    banner = page.locator("#banner")
+    await banner.locator("text=reconnecting").wait_for()
+    assert (await banner.inner_text()).startswith("showing 03:45:04, ")
+    await banner.locator("text=/[2-9]s old/").wait_for()
+    await served.start()
+    await page.wait_for_selector("#live[data-state=live]")
+    assert await banner.is_hidden()
+
+
+async def test_a_hub_that_goes_is_said_and_what_was_seen_stays(
+    look: Looking, served: Served
+) -> None:
+    from arc.web.errors import NoHubRuns
+
+    look.forgiven = ("answer 503", "console: Failed to load resource: the server responded with")
+    page = await look.at(served.url)
+    served.hub.away = NoHubRuns("no hub runs for /srv/fleet.yaml")
+    banner = page.locator("#banner")
+    await banner.locator("text=no hub runs").wait_for()
+    assert "showing" in await banner.inner_text()
+    assert await page.locator("#needs li").count() == 2
+    served.hub.away = None
+    served.hub.changed(needs_you=[])
+    await page.wait_for_selector("#needs .sum:has-text('nothing')")
+    assert await banner.is_hidden()
+
+
+async def test_a_page_that_nobody_sees_asks_for_nothing(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    hide = ("Object.defineProperty(document, 'hidden', {configurable: true, get: () => %s});"
+            "document.dispatchEvent(new Event('visibilitychange'))")  # fmt: skip
+    await page.evaluate(hide % "true")
+    before = len(look.asked)
+    await page.wait_for_timeout(2500)  # the longest pause between two looks that were due
+    assert len(look.asked) == before
+    async with page.expect_request("**/live"):
+        await page.evaluate(hide % "false")
+
+
+async def test_a_page_that_only_reads_offers_commands_and_no_buttons(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(f"{served.url}?task={UID}")
+    await page.locator("#drawer >> text=what may be done").wait_for()
+
+    assert await page.locator("#drawer [data-verb]").count() == 0
+
+
+async def test_acting_wants_a_reason_and_shows_the_plan_first(
+    look: Looking, serving: AsyncExitStack
+) -> None:
+    from arc.operations import Told
+
+    acting = await serving.enter_async_context(Served(actions=True))
+    acting.hub.answers["tasks.cancel"] = Told({"results": [{"uid": UID, "outcome": "changed"}]})
+    page = await look.at(f"{acting.url}?task={UID}")
+    await page.click("#drawer [data-verb=cancel]")
+    await page.fill("[aria-label='Your name']", "lukas")
+    await page.click("text=show the plan")
+    await page.locator("#drawer >> text=a name and a reason are needed").wait_for()
+    assert [op for op, _, _ in acting.hub.asked if op == "tasks.cancel"] == []
+    await page.fill("[aria-label='Reason']", "it is a duplicate")
+    await page.click("text=show the plan")
+    await page.click("text=cancel now")
+    await page.locator("#drawer >> text=cancel: done").wait_for()
+
+    orders = [(args["dry_run"], by) for op, args, by in acting.hub.asked if op == "tasks.cancel"]
+    assert orders[0] == (True, "web:lukas")
+    assert orders[-1] == (False, "web:lukas")
+
+
+async def test_a_large_fleet_is_a_heat_map_with_the_stranded_first_and_a_lane_for_each(
+    look: Looking, serving: AsyncExitStack, tmp_path: Path
+) -> None:
+    history = History(write_large(tmp_path))
+    large = await serving.enter_async_context(Served(large=history, at=UNTIL))
+    page = await look.at(f"{large.url}?span=24h")
+    names = page.locator("#lanes .heat-names li")
+    await names.nth(NODES - 1).wait_for()
+    assert "50 min" in await names.first.inner_text()
+    assert await page.locator("#lanes canvas.heat").count() == 1
+    assert await page.evaluate(CONTRAST) == []
+    await page.locator("#lanes canvas.heat").hover(position={"x": 300, "y": 7})
+    await page.locator("#tip >> text=/waiting|UTC/").first.wait_for()
+    await names.first.locator("button").click()
+    await page.click("text=its lane alone")
+    await page.locator("#lanes .block").first.wait_for()
+    assert await page.locator("#lanes .lane").count() == 1
+
+
+async def test_a_page_that_wants_a_token_asks_for_it_and_keeps_it_out_of_the_address(
+    look: Looking, serving: AsyncExitStack
+) -> None:
+    look.forgiven = ("answer 401", "console: Failed to load resource: the server responded with")
+    guarded = Served(token=b"open-sesame-open-sesame-open-sesame")
+    await serving.enter_async_context(guarded)
+    page = await look.at(guarded.url, ready=False)
+    await page.fill("[aria-label=Token]", "something else")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#lanes .trouble:visible")
+    await page.fill("[aria-label=Token]", "open-sesame-open-sesame-open-sesame")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#live[data-state=live]")
+    await page.wait_for_selector("#lanes .block")
+    assert not [url for url in look.asked if "sesame" in url]
+    assert await page.context.cookies() == []
+
+
+async def test_many_tasks_come_page_by_page(look: Looking, served: Served) -> None:
+    many: JsonObject = {"tasks": [a_row(n) for n in range(99)], "more": True, "unread": []}
+    served.hub.answers["tasks.list"] = {**many, "next": "iris:100"}
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("#tasks >> text=next")
+    await page.locator("#tasks .sum >> text=page 2").wait_for()
+    await page.click("#tasks >> text=back")
+    await page.locator("#tasks .sum:not(:has-text('page 2'))").wait_for()
+
+    pages = [args.get("after") for op, args, _ in served.hub.asked if op == "tasks.list"]
+    assert "iris:100" in pages
+    assert pages[-1] is None
+    assert {args["limit"] for op, args, _ in served.hub.asked if op == "tasks.list"} == {100}
+
+
+async def test_a_limit_of_money_is_drawn_and_what_nobody_knows_is_said(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+
+    assert await page.locator("#money .budget").count() == 1
+    assert "of $30.00" in await page.locator("#money figure", has_text="iris").inner_text()
+    served.hub.answers["budget"] = ArcError("no node answers")
+    look.forgiven = ("answer 500", "console: Failed to load resource: the server responded with")
+    await page.reload()
+    await show_all(page)
+    await page.locator("#money summary").click()
+    await page.locator("#money td >> text=unknown").first.wait_for()
+
+
+async def test_the_tab_says_how_many_things_wait_for_a_person(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+
+    assert await page.title() == "(2) arc0 · arc"
+
+
+async def test_what_the_page_weighs_before_its_first_picture(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    first = await page.evaluate("""() => {
+      const all = [...performance.getEntriesByType("resource"),
+        ...performance.getEntriesByType("navigation")];
+      const drawn = all.find((one) => one.name.includes("/api/v1/panels/lanes")).responseEnd;
+      return all.filter((one) => one.startTime <= drawn).map((one) => [one.name, one.transferSize]);
+    }""")
+
+    assert any("panels/lanes" in name for name, _ in first)
+    assert sum(size for _, size in first) <= 150_000, json.dumps(first)

@@ -1,0 +1,378 @@
+"""What each panel makes of the past; all pure, over a past that is written down here."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arc.errors import WrongUse
+from arc.history_seen import Arrival, KeptSeen, MoveSeen, NodeKnown, RunSeen, Sample, Stint
+from arc.history_seen import StrandedStretch as Stretch
+from arc.web.panels import PANELS
+from arc.web.panels.what_if import asked_for
+from tests.web.past_made import NOW, PastMade, a_night, s
+
+HOUR = timedelta(hours=1)
+UID = "01JQ0000000000000000000000"
+
+
+def uid(number: int) -> str:
+    return f"01JQ{number:022d}"
+
+
+def shown(past: PastMade, panel: str, **query: str) -> Any:
+    return PANELS[panel].data(past, NOW, query)  # type: ignore[arg-type]
+
+
+def a_past(*nodes: str) -> PastMade:
+    past = PastMade()
+    past.all_nodes = [NodeKnown(name, NOW - 2 * HOUR, NOW, NOW) for name in nodes or ("iris",)]
+    return past
+
+
+def ran(number: int, ago: float, took: float | None, **more: Any) -> Stint:
+    began = NOW - s(ago)
+    fields: dict[str, Any] = {
+        "node": "iris", "uid": uid(number), "n": 1, "agent": "iris", "domain": "infra",
+        "priority": 5, "outcome": "completed" if took is not None else "", **more,
+    }  # fmt: skip
+    return Stint(claimed_at=began, started_at=began,
+                 ended_at=None if took is None else began + s(took), **fields)
+
+
+def seen(ago: float, until: float, pending: int = 0, **more: Any) -> Sample:
+    fields: dict[str, Any] = {"node": "iris", "state": "running", "running": 1, "slots": 1, **more}
+    return Sample(at=NOW - s(ago), until=NOW - s(until), pending=pending, **fields)
+
+
+def cycle(number: int, ago: float, **more: Any) -> RunSeen:
+    fields: dict[str, Any] = {
+        "sensor": "fleet-rebalance", "because": "interval", "outcome": "done", "skipped": "",
+        "summary": "", "code": "", "looked": 5, "unseen": 0, "decided": 0, "acted": 0,
+        "requests": 9, "took_s": 0.2, "kept": {}, **more,
+    }  # fmt: skip
+    return RunSeen(id=number, at=NOW - s(ago), **fields)
+
+
+# --- What may be asked ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("query", "says"), [
+    ({"at": "yesterday"}, "at: should be a moment"), ({"at": "2026-03-10T03:00:00"}, "at: "),
+    ({"at": "0001-01-01T00:00:00Z"}, "nothing was remembered"), ({"span": "3"}, "span: "),
+    ({"span": "1s"}, "10s to 14d"), ({"span": "15d"}, "10s to 14d"), ({"nodes": "a,B"}, "nodes: "),
+    ({"nodes": "../x"}, "nodes: "), ({"width": "9" * 30}, "width: "), ({"width": "-1"}, "width: "),
+])  # fmt: skip
+def test_a_question_that_makes_no_sense_is_wrong_use_and_names_its_part(
+    query: dict[str, str], says: str
+) -> None:
+    with pytest.raises(WrongUse, match=re.escape(says)):
+        shown(a_past(), "lanes", **query)
+
+
+def test_a_moment_that_is_still_to_come_is_now() -> None:
+    data = shown(a_past(), "lanes", at="2030-01-01T00:00:00Z")
+
+    assert data["until"] == int(NOW.timestamp() * 1000)
+
+
+def test_every_panel_is_plain_json_of_a_night_and_of_a_past_without_anything() -> None:
+    for past in (a_night(), PastMade()):
+        for name in PANELS.keys() - {"what_if"}:
+            query = {"uid": UID} if name == "life" else {}
+            json.dumps(shown(past, name, **query), allow_nan=False)
+
+
+def test_a_part_of_a_uid_is_no_life() -> None:
+    with pytest.raises(WrongUse, match="uid"):
+        shown(a_past(), "life", uid="7k3f")
+
+
+# --- Lanes ----------------------------------------------------------------------------------------
+
+
+def test_a_block_is_an_attempt_with_its_time_its_domain_its_end_and_its_cost() -> None:
+    past = a_past()
+    past.all_stints = [ran(1, 600, 60, cost_usd=Decimal("0.12"))]
+    data = shown(past, "lanes", span="1h")
+
+    assert data["domains"] == ["infra"]
+    assert data["nodes"][0]["blocks"] == [
+        [3000.0, 3060.0, 0, 0, uid(1), "completed", 1, 0.12, 5, ""]]
+
+
+def test_attempts_side_by_side_lie_in_rows_and_those_after_one_another_in_one() -> None:
+    past = a_past()
+    past.all_stints = [ran(1, 600, 100), ran(2, 550, 100), ran(3, 400, 100)]
+    blocks = shown(past, "lanes", span="1h")["nodes"][0]["blocks"]
+
+    assert [block[2] for block in blocks] == [0, 1, 0]
+
+
+def test_a_task_without_a_domain_has_the_colour_of_its_first_skill() -> None:
+    past = a_past()
+    past.all_stints = [ran(1, 600, 60, domain="")]
+    past.all_arrivals = [Arrival(NOW - s(700), uid(1), "iris", "added", skills=("deploy", "x"))]
+
+    assert shown(past, "lanes")["domains"] == ["deploy"]
+
+
+def test_attempts_narrower_than_a_pixel_are_joined_but_one_that_failed_is_never_hidden() -> None:
+    """Without the third condition of `Lane._joins` it lies in a block that went well."""
+    past = a_past()
+    past.all_stints = [ran(n, 600 - n, 0.9, outcome="failed" if n == 50 else "completed")
+                       for n in range(100)]  # fmt: skip
+    blocks = shown(past, "lanes", span="24h")["nodes"][0]["blocks"]
+
+    assert len(blocks) == 3
+    assert [(block[5], block[6]) for block in blocks] == [
+        ("completed", 50), ("failed", 1), ("completed", 49)]
+
+
+def test_however_many_attempts_there_were_the_lanes_stay_small() -> None:
+    past = a_past(*(f"n{n}" for n in range(20)))
+    past.all_stints = [ran(n, 3000 - n * 0.1, 3, node=f"n{n % 20}", domain=f"d{n % 7}")
+                       for n in range(20_000)]  # fmt: skip
+    data = shown(past, "lanes", span="1h")
+
+    assert sum(len(node["blocks"]) for node in data["nodes"]) <= 1500
+    assert sum(block[6] for node in data["nodes"] for block in node["blocks"]) == 20_000
+    assert len(json.dumps(data)) < 300_000
+
+
+def test_where_all_is_joined_the_block_is_as_bad_as_its_worst() -> None:
+    past = a_past(*(f"n{n}" for n in range(40)))
+    past.all_stints = [ran(n, 3000 - n * 0.1, 3, node=f"n{n % 40}",
+                           outcome="failed" if n // 40 % 2 else "completed")
+                       for n in range(20_000)]  # fmt: skip
+    nodes = shown(past, "lanes", span="1h")["nodes"]
+
+    assert sum(len(node["blocks"]) for node in nodes) <= 1500
+    assert {block[5] for node in nodes for block in node["blocks"] if block[6] > 1} == {"failed"}
+
+
+def test_where_nobody_looked_there_is_a_gap_and_no_flat_line() -> None:
+    past = a_past()
+    past.all_samples = [seen(3600, 3000, 4), seen(2000, 1000, 2), seen(1000, 600, 0)]
+    node = shown(past, "lanes", span="1h")["nodes"][0]
+
+    assert node["gaps"] == [[600.0, 1600.0, "nobody looked"]]
+    assert node["depth"] == [[0.0, 4], [600.0, None], [1600.0, 2], [2600.0, 0]]
+    assert node["looked"] == 3000.0
+
+
+def test_a_node_that_did_not_answer_is_a_gap_with_its_reason() -> None:
+    past = a_past()
+    past.all_samples = [seen(3600, 3000, 4), seen(3000, 0, 0, state="unknown", because="silent")]
+    node = shown(past, "lanes", span="1h")["nodes"][0]
+
+    assert node["gaps"] == [[600.0, 3600.0, "no answer: silent"]]
+    assert node["depth"][-1] == [600.0, None]
+
+
+def test_before_a_node_was_met_nothing_is_missing() -> None:
+    past = a_past()
+    past.all_nodes = [NodeKnown("iris", NOW - s(600), NOW, NOW)]
+    past.all_samples = [seen(600, 0, 1)]
+    node = shown(past, "lanes", span="1h")["nodes"][0]
+
+    assert node["gaps"] == []
+    assert node["met"] == 3000.0
+
+
+def test_what_kept_a_node_from_work_is_a_stretch_with_its_word() -> None:
+    past = a_past()
+    past.all_samples = [seen(3600, 1800), seen(1800, 900, state="draining"),
+                        seen(900, 0, state="draining")]  # fmt: skip
+
+    assert shown(past, "lanes", span="1h")["nodes"][0]["states"] == [[1800.0, 3600.0, "draining"]]
+
+
+def test_a_queue_of_many_changes_keeps_its_deepest_point() -> None:
+    past = a_past()
+    past.all_samples = [seen(3600 - n, 3599 - n, 50 if n == 1234 else n % 3) for n in range(3600)]
+    depth = shown(past, "lanes", span="1h")["nodes"][0]["depth"]
+
+    assert len(depth) <= 241
+    assert max(count for _, count in depth if count is not None) == 50
+
+
+def test_a_move_tells_when_it_began_and_when_its_old_node_would_have_come_to_it() -> None:
+    """Four waited, an attempt there took 60 s at one slot: 240 s; it began after 3 s."""
+    past = a_past("iris", "loom")
+    past.all_samples = [seen(3600, 0, 4)]
+    past.all_stints = [ran(1, 3000, 60), ran(2, 2900, 60), ran(9, 897, 10, node="loom")]
+    past.all_moves = [MoveSeen(NOW - s(900), uid(9), "iris", "loom", "moved", "stolen", "", "b", 6,
+                               3, uid(99)),
+                      MoveSeen(NOW - s(800), uid(8), "iris", "loom", "kept", "stolen", "full", "",
+                               6, 3, uid(98))]  # fmt: skip
+    moves = shown(past, "lanes", span="1h")["moves"]
+
+    assert (moves["moved"], moves["refused"]) == (1, 1)
+    assert moves["shown"][0]["started_s"] == 3.0
+    assert (moves["shown"][0]["ahead"], moves["shown"][0]["else_s"]) == (4, 240.0)
+
+
+def test_of_a_move_from_a_node_that_nobody_knew_nothing_is_guessed() -> None:
+    past = a_past("iris", "loom")
+    past.all_moves = [MoveSeen(NOW - s(900), uid(9), "iris", "loom", "moved", "stolen", "", "", 6,
+                               3, uid(99))]  # fmt: skip
+    move = shown(past, "lanes")["moves"]["shown"][0]
+
+    assert (move["ahead"], move["else_s"], move["started_s"]) == (None, None, None)
+
+
+def test_stranded_time_is_cut_to_what_is_shown_and_counted_whole() -> None:
+    past = a_past()
+    past.all_stranded = [Stretch("iris", NOW - s(7000), NOW - s(1800), 5000.0, "rule",
+                                 "cycle_has_room", "loom", uid(1))]  # fmt: skip
+    node = shown(past, "lanes", span="1h")["nodes"][0]
+
+    assert (node["stranded"][0]["t0"], node["stranded"][0]["t1"]) == (0.0, 1800.0)
+    assert node["stranded_s"] == 5000.0
+
+
+def test_the_hubs_own_queue_is_the_last_lane_and_runs_nothing() -> None:
+    past = a_past("inbox", "loom")
+    past.all_samples = [seen(3600, 0, 3, node="inbox", state="stopped")]
+    nodes = shown(past, "lanes", span="1h")["nodes"]
+
+    assert [node["node"] for node in nodes] == ["loom", "inbox"]
+    assert nodes[1]["states"] == []
+
+
+# --- Heat map -------------------------------------------------------------------------------------
+
+
+def test_the_heat_map_has_stranded_nodes_first_and_a_letter_for_each_stretch() -> None:
+    past = a_past("iris", "loom")
+    past.all_samples = [seen(3600, 0, 3), seen(1800, 0, 0, node="loom", running=0, free=1,
+                                               idle_since=NOW - HOUR)]  # fmt: skip
+    past.all_stranded = [Stretch("loom", NOW - s(900), NOW, 900.0, "rule", "r", "iris", "")]
+    data = shown(past, "heat", span="1h", buckets="12")
+
+    assert [node["node"] for node in data["nodes"]] == ["loom", "iris"]
+    assert data["nodes"][0]["loud"] == "000000000999"
+    assert data["nodes"][0]["states"][:9] == "uuuuuuiii"
+    assert data["nodes"][1]["states"] == "b" * 12
+    assert data["nodes"][1]["depth"] == "3" * 12
+
+
+# --- The others -----------------------------------------------------------------------------------
+
+
+def test_the_funnel_takes_away_rule_by_rule_and_ends_with_what_was_planned() -> None:
+    past = a_past()
+    past.all_runs = [
+        cycle(1, 900, kept={"low_enough_priority": 6, "may_do_this_work": 3}, decided=2, acted=2),
+        cycle(2, 600, outcome="could_not_look", unseen=5,
+              summary="could not look: no node answered"),
+        cycle(3, 300, outcome="skipped", skipped="no idle"),
+    ]
+    data = shown(past, "funnel")
+
+    assert (data["waiting"], data["planned"], data["moved"]) == (11, 2, 2)
+    assert [(one["rule"], one["out"], one["left"]) for one in data["steps"]] == [
+        ("low_enough_priority", 6, 5), ("may_do_this_work", 3, 2)]
+    assert (data["blind"], data["skipped"]) == (1, {"no idle": 1})
+    assert "no node answered" in data["blind_because"]
+
+
+def test_a_step_of_the_funnel_names_its_tasks_once_with_how_often() -> None:
+    past = a_past()
+    past.all_runs = [cycle(1, 900, kept={"r": 3}), cycle(2, 600, kept={"r": 2, "other": 1})]
+    past.kept = {1: [KeptSeen("iris", "r", 3, "why"), KeptSeen("iris", "r", 1, "old", uid(1))],
+                 2: [KeptSeen("iris", "r", 2, "why"), KeptSeen("iris", "r", 1, "new", uid(1)),
+                     KeptSeen("iris", "other", 1, "no", uid(2))]}  # fmt: skip
+    step = shown(past, "funnel", step="r")["step"]
+
+    assert step["tasks"] == [
+        {"uid": uid(1), "node": "iris", "because": "new", "run": 2, "cycles": 2}]
+    assert step["nodes"] == [{"node": "iris", "count": 5, "because": "why"}]
+
+
+def test_feeds_add_up_by_both_ends_over_a_day_whatever_span_is_looked_at() -> None:
+    past = a_past("iris", "loom")
+    past.all_moves = [
+        MoveSeen(NOW - s(hours * 3600), uid(hours), "iris", "loom", "moved", why, "", "", 5, 1,
+                 uid(50 + hours))
+        for hours, why in ((1, "stolen"), (20, "drained"), (25, "stolen"))
+    ]  # fmt: skip
+    data = shown(past, "feeds", span="1h")
+
+    assert data["cells"] == [{"from": "iris", "to": "loom", "moves": 2,
+                              "why": {"stolen": 1, "drained": 1}}]  # fmt: skip
+
+
+def test_depth_is_unknown_where_nobody_looked() -> None:
+    past = a_past()
+    past.all_samples = [seen(3600, 1800, 4)]
+    node = shown(past, "depth", span="1h", buckets="12")["nodes"][0]
+
+    assert node["most"] == [4] * 6 + [None] * 6
+
+
+def test_money_adds_up_since_midnight_and_names_who_spent() -> None:
+    past = a_past("iris", "loom")
+    past.all_stints = [ran(1, 3600, 60, cost_usd=Decimal("0.50")),
+                       ran(2, 1800, 60, cost_usd=Decimal("0.25")),
+                       ran(3, 5 * 3600, 60, cost_usd=Decimal(9))]  # fmt: skip
+    data = shown(past, "money")
+
+    assert data["spent_usd"] == "0.7500"
+    assert [node["node"] for node in data["nodes"]] == ["iris"]
+    assert data["nodes"][0]["line"][-1] == 0.75
+
+
+def test_a_run_after_a_long_pause_is_late_and_one_that_could_not_look_says_so() -> None:
+    past = a_past()
+    past.all_runs = [cycle(n, 3000 - 100 * n) for n in range(10)]
+    past.all_runs += [cycle(10, 1200), cycle(11, 1100, outcome="could_not_look")]
+    sensor = shown(past, "sensors", span="1h")["sensors"][0]
+
+    assert [tick[1] for tick in sensor["ticks"]][-2:] == ["late", "could_not_look"]
+    assert sensor["bad"] == {"could_not_look": 1, "late": 1}
+    assert sensor["usual_s"] == 100.0
+
+
+def test_a_moment_of_the_past_knows_how_old_its_looks_were_and_whom_it_forgot() -> None:
+    past = a_past("iris", "loom")
+    past.all_samples = [seen(4000, 3700, 7), seen(3000, 0, 1)]
+    data = shown(past, "moment", at="2026-03-10T02:45:04Z")
+
+    assert [(one["node"], one["pending"], one["age_s"]) for one in data["nodes"]] == [
+        ("iris", 7, 100.0)]
+    assert data["forgotten"] == ["loom"]
+    assert data["waiting"] == 7
+
+
+def test_a_life_has_every_moment_in_order() -> None:
+    past = a_past("iris", "loom")
+    past.all_arrivals = [Arrival(NOW - s(900), uid(1), "iris", "added")]
+    past.all_moves = [MoveSeen(NOW - s(800), uid(1), "iris", "loom", "moved", "stolen", "", "idle",
+                               6, 3, uid(99))]  # fmt: skip
+    past.all_stints = [ran(1, 700, 60, node="loom", cost_usd=Decimal("0.1"))]
+    lines = shown(past, "life", uid=uid(1))["lines"]
+
+    assert [line["what"] for line in lines] == ["added", "moved", "started", "completed"]
+    assert (lines[-1]["took_s"], lines[-1]["cost_usd"]) == (60.0, "0.1")
+
+
+# --- What if --------------------------------------------------------------------------------------
+
+
+def test_what_if_takes_the_limits_that_the_page_has_sliders_for_and_nothing_else(
+    tmp_path: Path
+) -> None:
+    asked = asked_for(tmp_path, NOW, {"span": "1h", "idle_min": "30s", "busy_over": "3"})
+
+    assert asked["limits"] == {"idle_min": "30s", "busy_over": "3"}
+    for wrong in ({"fleet": "/etc/passwd"}, {"idle_min": ""}, {"every": "5" * 30}):
+        with pytest.raises(WrongUse, match="what_if"):
+            asked_for(tmp_path, NOW, wrong)
