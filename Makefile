@@ -1,6 +1,6 @@
 # Everything runs from a private .venv, made on first use; no root needed.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-container check bench soak crashpoints chaos zipapp docs clean
+.PHONY: help demo test test-container check bench soak crashpoints chaos zipapp docs plots clean
 
 # The oldest supported Python comes first: what works there is what we promise.
 PYTHONS ?= python3.11 python3.12 python3.13 python3
@@ -49,6 +49,9 @@ zipapp: $(READY) ## dist/agent-node.pyz: the node as one file
 
 docs: $(READY)   ## rewrites the generated parts of docs/
 	$(PY) -m tools.document
+
+plots: $(READY)  ## measures the policies anew, and writes the pictures of docs/policy.md
+	$(PY) -m tools.plots
 
 clean:           ## removes .venv and everything built
 	rm -rf .venv dist build bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -61,14 +62,16 @@ class _Nowhere(ArcError):
     """Nobody who was asked has it; nothing changed."""
 
 
-async def bring(hub: Hub, seen: Look) -> Brought:
+async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
     """Carry what stores wait for, piece by piece; one that fails keeps no other from coming.
 
-    A piece that was carried stays carried: the next run goes on there, after any crash.
+    Asked for it are those that said so in this look, and those that were `told` something since. A
+    piece that was carried stays carried: the next run goes on there, after any crash.
     """
     done = Brought()
     hub.artifacts.tidy(hub.clock.boottime())
-    stores = [one.name for one in waiting_for_others(seen)]
+    stores = [one.name for one in waiting_for_others(seen)
+              if one.report.artifacts_missing_count != 0 or one.name in told]  # fmt: skip
     wanted = [one for name in stores for one in await _wanted_by(seen.links[name], done)]
     until = hub.clock.boottime() + SECONDS_MAX
     for number, one in enumerate(wanted):

@@ -30,10 +30,12 @@ from .config_kinds import (
 )
 from .config_sources import (
     BudgetSection,
+    HookSection,
     NotifySection,
     ScheduleSection,
     WatchFilesSection,
     WatchSection,
+    WebSection,
 )
 from .decisions.limits import HealthLimits, RouteLimits, StealLimits
 from .durations import render_duration, render_failing, render_share
@@ -174,6 +176,8 @@ class FleetFile(Section):
     schedules: dict[Name, ScheduleSection] = says({}, "Work that is due at times, by its name.")
     watch_files: dict[Name, WatchFilesSection] = says({}, "Work that a changed file asks for.")
     watch: dict[Name, WatchSection] = says({}, "Work that failures ask for.")
+    webhooks: dict[Name, HookSection] = says({}, "Work that signed messages ask for.")
+    web: WebSection = says({}, "The page.")
     budget: BudgetSection = says({}, "What the whole fleet may spend.")
     notify: dict[Name, NotifySection] = says({}, "Whom to tell of what needs a person.")
     # Needed, so that a file cut off by a full disk does not read as a fleet without nodes.

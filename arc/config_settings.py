@@ -8,7 +8,15 @@ from agent_node.strict import JsonObject
 
 from .config import beside
 from .config_model import FleetFile, NodeSection, RebalanceSection
-from .config_work import files_of, notify_of, schedules_of, watch_of, work_words
+from .config_work import (
+    files_of,
+    hooks_of,
+    notify_of,
+    schedules_of,
+    watch_of,
+    web_of,
+    work_words,
+)
 from .decisions.domains import Domain
 from .decisions.limits import HealthLimits, RouteLimits, StealLimits
 from .durations import render_duration, render_failing, render_share
@@ -43,6 +51,8 @@ def settings_of(file: FleetFile, path: Path) -> FleetSettings:
         watch_files=files_of(file, path),
         watch=watch_of(file),
         notify=notify_of(file, path),
+        web=web_of(file, path),
+        webhooks=hooks_of(file, path),
         budget_per_day=file.budget.per_day,
         urgent_overdraft=file.budget.urgent_overdraft,
     )  # fmt: skip

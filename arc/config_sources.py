@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from .config_kinds import Duration, File, Flag, Host, Name, Port, Section, Times, says
+from .config_kinds import Duration, File, Flag, Host, Label, Name, Port, Section, Times, says
 from .config_words import parse_amount, parse_command, parse_mail, parse_url
 from .decisions.schedules import parse_cron, parse_zone
 from .decisions.watching import parse_when
@@ -80,6 +80,26 @@ class NotifySection(Section):
     email: EmailSection | None = says(None, "Somebody who gets it by mail.")
     at_most: Duration = says("10m", "What happens within so long comes as one notice.")
     attempts: Times = says(8, "How often one notice is tried.")
+
+
+class HookSection(Section):
+    """Work that a signed message from elsewhere asks for."""
+
+    secret_file: File = Field(description="A file (0600) with the secret that its sender signs by.")
+    task: Document = Field(description="The task; {a.b} in a text is a field of the message.")
+    key: Label | None = says(None, "What makes two messages one, as {issue.id}; else the sender's.")
+    per_minute: Times = says(60, "How many messages are taken in a minute.")
+
+
+class WebSection(Section):
+    """The page, as `arc web` and `arc up --web` serve it."""
+
+    host: Host = says("127.0.0.1", "Where it listens; anywhere but here it wants a token.")
+    port: Port = says(8420, "Its port.")
+    socket: File | None = says(None, "A socket (0600) instead of host and port.")
+    names: tuple[Host, ...] = says((), "More names under which it may be asked for.")
+    actions: Flag = says(default=False, sentence="Whether people may act from the page.")
+    token_file: File | None = says(None, "A file (0600) with a token that everybody has to show.")
 
 
 class BudgetSection(Section):

@@ -11,7 +11,15 @@ from .config import beside
 from .config_model import FleetFile
 from .config_sources import HAPPENINGS, NotifySection
 from .durations import render_duration
-from .settings import FilesEntry, FleetSettings, NotifyEntry, ScheduleEntry, WatchEntry
+from .settings import (
+    FilesEntry,
+    FleetSettings,
+    HookEntry,
+    NotifyEntry,
+    ScheduleEntry,
+    WatchEntry,
+    WebEntry,
+)
 
 
 def schedules_of(file: FleetFile) -> tuple[ScheduleEntry, ...]:
@@ -57,6 +65,24 @@ def _notify(name: str, said: NotifySection, path: Path) -> NotifyEntry:
     )  # fmt: skip
 
 
+def hooks_of(file: FleetFile, path: Path) -> tuple[HookEntry, ...]:
+    """Work that signed messages ask for."""
+    return tuple(
+        HookEntry(name, beside(path, said.secret_file), _document(said.task) or {},
+                  said.key or "", said.per_minute)
+        for name, said in file.webhooks.items()
+    )  # fmt: skip
+
+
+def web_of(file: FleetFile, path: Path) -> WebEntry:
+    """The page."""
+    said = file.web
+    return WebEntry(
+        said.host, said.port, beside(path, said.socket) if said.socket else None,
+        tuple(said.names), said.actions, beside(path, said.token_file) if said.token_file else None,
+    )  # fmt: skip
+
+
 def _document(said: dict[str, object] | None) -> JsonObject | None:
     """YAML's plain values are JSON's."""
     return cast("JsonObject | None", said)
@@ -71,6 +97,10 @@ def work_words(settings: FleetSettings) -> JsonObject:
         "watch": {one.name: _only({"when": one.when, "domain": one.domain, "node": one.node,
                                    "task": one.task}) for one in settings.watch},
         "notify": {one.name: _notify_words(one) for one in settings.notify},
+        "webhooks": {one.name: _only({
+            "secret_file": str(one.secret_file), "task": one.task, "key": one.key or None,
+            "per_minute": one.per_minute}) for one in settings.webhooks},
+        "web": _web_words(settings.web),
         "budget": _budget_words(settings),
     }  # fmt: skip
     return {name: section for name, section in said.items() if section}
@@ -81,6 +111,16 @@ def _budget_words(settings: FleetSettings) -> JsonObject:
         return {}
     return _only({"per_day": settings.budget_per_day,
                   "urgent_overdraft": settings.urgent_overdraft})  # fmt: skip
+
+
+def _web_words(one: WebEntry) -> JsonObject:
+    if one == WebEntry():
+        return {}
+    return _only({
+        "host": one.host, "port": one.port, "socket": str(one.socket) if one.socket else None,
+        "names": list(one.names), "actions": one.actions,
+        "token_file": str(one.token_file) if one.token_file else None,
+    })  # fmt: skip
 
 
 def _schedule_words(one: ScheduleEntry) -> JsonObject:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os.path import normpath
 
 from agent_node.errors import BadInput
 from agent_node.task import FIELDS, LIFE, task_from
 
 from .config_faults import Fault, inside, near, shown
+from .decisions.webhooks import fault_of, has_fields
 from .marked_yaml import Loc, Plain
 
 SECTIONS = ("schedules", "watch_files", "watch")
@@ -29,8 +31,12 @@ def work_faults(data: Plain) -> Iterator[Fault]:
             if isinstance(said, dict):
                 yield from _asked(said, loc)
     yield from _watched(data)
+    for name, said in inside(data, "webhooks").items():
+        if isinstance(said, dict):
+            yield from _hook(said, ("webhooks", name))
     for name, said in inside(data, "notify").items():
         yield from _told(said, ("notify", name))
+    yield from _shared_secrets(data)
 
 
 def _asked(said: dict[str, Plain], loc: Loc) -> Iterator[Fault]:
@@ -52,9 +58,8 @@ def task_faults(task: dict[str, Plain], loc: Loc) -> Iterator[Fault]:
     bad = False
     for name, value in task.items():
         where: Loc = (*loc, name)
-        if name not in FIELDS or name in OURS:
-            said = near(name, GIVEN) if name not in FIELDS else "; the hub itself says it"
-            yield "ARC-CFG-UNKNOWN", where, f"{name} is no field of a task here{said}", True
+        if (wrong := _no_field(name, where)) is not None:
+            yield wrong
         else:
             try:
                 FIELDS[name](value, name)
@@ -65,6 +70,65 @@ def task_faults(task: dict[str, Plain], loc: Loc) -> Iterator[Fault]:
         bad = True
     if not bad:
         yield from _whole(task, loc)
+
+
+def _no_field(name: str, where: Loc) -> Fault | None:
+    if name in FIELDS and name not in OURS:
+        return None
+    said = near(name, GIVEN) if name not in FIELDS else "; the hub itself says it"
+    return "ARC-CFG-UNKNOWN", where, f"{name} is no field of a task here{said}", True
+
+
+def _hook(said: dict[str, Plain], loc: Loc) -> Iterator[Fault]:
+    """What comes from the message cannot be judged yet; all else is, and every template."""
+    yield from _templates(said.get("key"), (*loc, "key"))
+    task = said.get("task")
+    if not isinstance(task, dict):
+        return
+    fixed: dict[str, Plain] = {}
+    for name, value in task.items():
+        where: Loc = (*loc, "task", name)
+        yield from _templates(value, where)
+        if not has_fields(value):
+            fixed[name] = value
+        elif name == "subject":
+            fixed[name] = "x"  # there will be one
+        elif (wrong := _no_field(name, where)) is not None:
+            yield wrong
+    yield from task_faults(fixed, (*loc, "task"))
+
+
+def _shared_secrets(data: Plain) -> Iterator[Fault]:
+    """A signature does not say for whom it is meant: a message to one would open the other."""
+    first = {normpath(secret): f"notify.{name}" for name, said in inside(data, "notify").items()
+             if (secret := _secret(said.get("webhook") if isinstance(said, dict) else None))}
+    for name, said in inside(data, "webhooks").items():
+        if (secret := _secret(said)) is None:
+            continue
+        other = first.setdefault(normpath(secret), f"webhooks.{name}")
+        if other != f"webhooks.{name}":
+            yield ("ARC-CFG-CONFLICT", ("webhooks", name, "secret_file"),
+                   f"{secret} is the secret of {other}, too; each needs its own", True)
+
+
+def _secret(said: Plain) -> str | None:
+    """The file that an entry names; None: it names none."""
+    secret = said.get("secret_file") if isinstance(said, dict) else None
+    return secret if isinstance(secret, str) else None
+
+
+def _templates(value: Plain, where: Loc) -> Iterator[Fault]:
+    for text in _texts(value):
+        if (wrong := fault_of(text)) is not None:
+            yield "ARC-CFG-VALUE", where, f"{where[-1]}: {wrong}", False
+
+
+def _texts(value: Plain) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _whole(task: dict[str, Plain], loc: Loc) -> Iterator[Fault]:

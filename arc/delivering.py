@@ -11,7 +11,6 @@ import signal
 import smtplib
 import socket
 import ssl
-import stat
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -21,19 +20,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agent_node.lines import encode
-from agent_node.plain_files import NotPlainFile, open_plain
 from agent_node.strict import JsonObject
 
 from .apart import apart
 from .errors import ArcError
+from .secret_files import BadSecret, read_secret
 from .settings import NotifyEntry
 
 STEP_S = 10.0  # for one step of a connection
 WHOLE_S = 30.0  # for all of it
 LONGEST_S = WHOLE_S + STEP_S  # what whoever waits for a delivery waits at most
-SECRET_MAX = 4096
 PROBLEM_MAX = 300
 OK = range(200, 300)
+SMTP_READY = 220
 _FAILURES = (OSError, ValueError, http.client.HTTPException, smtplib.SMTPException,
              subprocess.SubprocessError)  # fmt: skip
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")  # of the environment, for a program
@@ -131,18 +130,10 @@ def signed(secret_file: Path | None, body: bytes, at_s: float) -> dict[str, str]
 
 
 def _secret(path: Path) -> bytes:
-    """The secret, read anew each time, from a file that is its owner's alone."""
     try:
-        with open(open_plain(path, os.O_RDONLY), "rb") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise NotDelivered(f"{path}: others can read this secret",
-                                   hint=f"chmod 600 {path}")  # fmt: skip
-            found = file.read(SECRET_MAX + 1).strip()
-    except (OSError, NotPlainFile) as error:
-        raise NotDelivered(f"{path}: the secret cannot be read: {error.strerror}") from error
-    if not found or len(found) > SECRET_MAX:
-        raise NotDelivered(f"{path}: holds no secret of 1 to {SECRET_MAX} bytes")
-    return found
+        return read_secret(path)
+    except BadSecret as error:
+        raise NotDelivered(str(error), hint=error.hint) from error
 
 
 def _mail(entry: NotifyEntry, notice: JsonObject) -> None:
@@ -154,7 +145,9 @@ def _mail(entry: NotifyEntry, notice: JsonObject) -> None:
     server = smtplib.SMTP(timeout=STEP_S)
     with _no_longer_than(WHOLE_S, lambda: server.sock):
         try:
-            server.connect(entry.mail_host, entry.mail_port)
+            code, said = server.connect(entry.mail_host, entry.mail_port)
+            if code != SMTP_READY:
+                raise smtplib.SMTPConnectError(code, said)
             server.ehlo()
             if server.has_extn("starttls"):
                 server.starttls(context=ssl.create_default_context())

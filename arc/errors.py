@@ -120,6 +120,13 @@ class StateBroken(ArcError):
     code = "ARC-STATE"
 
 
+class NoHistory(ArcError):
+    """There is no journal here, or one that never kept a history; nothing was read or changed."""
+
+    code = "ARC-NO-HISTORY"
+    hint = "history is written while a hub runs: arc up"
+
+
 class MachineFailed(ArcError):
     """The machine that this runs on: disk full or unreadable, no descriptors or memory left.
 

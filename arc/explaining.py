@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent / "explanations"
 NOTHING_TO_DO = "\N{EN DASH}"
 NODE_WORDS = "node-codes"  # the section whose table explains what nodes answer
 WORD_MAX = 80
+_PRIORITY = re.compile(r"[pP]\d{1,2}")  # as a list shows it
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ def explain(word: str) -> Page:
     """
     pages = all_pages()
     asked = word.strip().rstrip(":").replace("/", ".")
-    for known in (asked, asked.upper(), asked.lower(), f"ARC-{asked.upper()}", *_by_end(asked)):
+    joined = "priority" if _PRIORITY.fullmatch(asked) else asked.lower().replace(" ", "_")
+    for known in (asked, asked.upper(), asked.lower(), f"ARC-{asked.upper()}", joined,
+                  *_by_end(asked)):  # fmt: skip
         if known in pages:
             return pages[known]
     shown = safe_text(asked, WORD_MAX)

@@ -18,8 +18,11 @@ from agent_node.ulid import new_ulid
 from sensors import find_sensors
 
 from .artifacts import FolderArtifacts
+from .decisions.circles import Circle
 from .decisions.domains import Domain, Role
+from .decisions.tallying import Words
 from .decisions.view import FleetView
+from .doubted import Doubted
 from .errors import SensorBroken
 from .journal import Journal
 from .lateness import Lateness
@@ -65,6 +68,10 @@ class Hub:
     tied_at: float = float("-inf")  # when a task that waits was added, by seconds since boot
     # Since when each of these is awaited without an end, by the clock's seconds since boot.
     awaited: dict[str, float] = field(default_factory=dict)
+    doubted: dict[str, Doubted] = field(default_factory=dict)  # ends that nobody is told, by uid
+    circling: bool = False  # an awaited task was seen to wait for another one itself
+    # Circles of tasks that wait for each other, with the queue of each task.
+    circles: dict[Circle, tuple[str, ...]] = field(default_factory=dict)
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.
@@ -74,6 +81,8 @@ class Hub:
     # By node and uid, since when a task that nobody has claimed is READY, by the node's clock.
     ready_since: defaultdict[str, dict[str, datetime]] = field(
         default_factory=lambda: defaultdict(dict))
+    # By node, the types and models of its tasks that are counted one by one.
+    words: defaultdict[str, Words] = field(default_factory=lambda: defaultdict(dict))
     polling: set[str] = field(default_factory=set)  # watched files of which a look has not ended
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet

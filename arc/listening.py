@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .decisions.view import NodeSeen
+from .decisions.waking import REBALANCE, ROUTER, woken_by
 from .errors import ArcError
 from .links import Link
 from .looking import INBOX
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("arc.listening")
 
-REBALANCE, ROUTER, GRAPHS = "fleet-rebalance", "fleet-router", "fleet-graphs"
-# What says that a node could be given work, and what says that there is more to give.
-HUNGRY, SURPLUS = frozenset({"idle", "free_slot"}), frozenset({"task_ready"})
-# A node that starts the task it had at hand may be given the next one, before its slot is free.
-ROOM = HUNGRY | {"task_started"}
+GRAPHS = "fleet-graphs"
 NAMES_MAX = 1000  # of nodes that wait to be looked at; there are no more in any fleet
 
 
@@ -75,10 +72,8 @@ class Listening:
         if event == "task_finished" and self.hub.awaiting:
             self._wake(GRAPHS, node)
         if self.hub.settings.steal.swift:
-            if event in ROOM or (event in SURPLUS and node == INBOX):
-                self._wake(ROUTER, node)
-            if event in HUNGRY or (event in SURPLUS and node != INBOX):
-                self._wake(REBALANCE, node)
+            for sensor in woken_by(event, at_the_hub=node == INBOX):
+                self._wake(sensor, node)
         elif self.hub.settings.on_idle:
             self._wait_out(node, event)
 

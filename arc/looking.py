@@ -20,7 +20,9 @@ from .decisions.failing import (
     last_of_each,
 )
 from .decisions.memory import Memory
+from .decisions.usual import lefts_of
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
+from .journal_history import Usual
 from .lateness import Lateness
 from .links import Link
 from .settling import Settlement, settle
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 INBOX = "inbox"
+LOOKERS = frozenset({"fleet-rebalance", "fleet-health"})  # they look at everybody, on time
+MISSED, GAP_LEAST_S = 2.5, 30.0
 OVER = frozenset("COMPLETED FAILED DEAD_LETTERED CANCELLED MOVED".split())
 
 
@@ -91,7 +95,7 @@ def _changed_by(settled: Sequence[Settlement], seen: Look) -> set[str]:
 def _look(hub: Hub, tally: Tally, found: FleetView) -> Look:
     inbox = found.node(INBOX)
     assert inbox is not None, "the inbox is always asked"
-    view = _with_the_others(hub, found)
+    view = _with_the_others(hub, hub.last_view or found)
     facts = facts_of(hub, view)
     return Look(hub, tally, view, inbox, facts, memory_of(hub, view, facts))
 
@@ -128,13 +132,15 @@ def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
     limits, met, now = hub.settings.health, hub.journal.nodes.met(), hub.clock.now()
     facts: dict[str, NodeFactsSeen] = {}
     nodes: tuple[NodeSeen | NodeUnseen, ...] = (*view.seen, *view.unseen)
+    worked = hub.journal.nodes.with_ends(node.name for node in nodes)
     for node in nodes:
-        ended = hub.journal.nodes.ended(node.name, within_s=limits.failing_within_s)
+        some = node.name in worked  # of the others nothing has to be read
+        ended = hub.journal.nodes.ended(node.name, within_s=limits.failing_within_s) if some else ()
         well = last_of_each((one.uid, one.well) for one in ended)
         longest = hub.longest.get(node.name)
         last = met.get(node.name)
         facts[node.name] = replace(
-            _with_trial(hub, node.name, counted(well), now),
+            _with_trial(hub, node.name, counted(well), now) if some else counted(well),
             longest_running_s=longest[1] if longest else None,
             longest_running=longest[0] if longest else "",
             quiet_s=(now - ended[-1].at).total_seconds() if ended else None,
@@ -166,12 +172,21 @@ def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> 
         node.name: attracts_no_work(node, facts.get(node.name), hub.settings.health)
         for node in view.seen
     }
+    usual = hub.journal.history.usual() if limits.swift else None  # arc0 asks no such thing
     return Memory(
+        typical_s=usual.typical_s if usual else {},
+        running_left_s=_running_left_s(hub, view, usual) if usual else {},
         refused_s=refused,
         no_work={name: because for name, because in judged.items() if because is not None},
         trials=frozenset(name for name, known in facts.items() if known.on_trial),
         taken=_taken(hub) if hub.settings.on_idle else {},
     )
+
+
+def _running_left_s(hub: Hub, view: FleetView, usual: Usual) -> dict[str, float]:
+    return lefts_of(view.seen, usual.running, usual.typical_s, now=hub.clock.now(),
+                    prior_s=hub.settings.steal.default_task_s,
+                    heard_at=hub.journal.history.heard_at)  # fmt: skip
 
 
 def _taken(hub: Hub) -> Counter[str]:
@@ -198,8 +213,11 @@ def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
 def _remember(hub: Hub, found: FleetView) -> None:
     """Who was met, for health; and everything that was seen, for a look at a part of the fleet."""
     met = [hub.links[node.name].met for node in found.seen if node.name in hub.links]
-    hub.journal.nodes.meet(one for one in met if one is not None)
-    hub.journal.nodes.count_open({node.name: open_tasks(node) for node in found.seen})
+    journal = hub.journal
+    with journal.together():
+        journal.history.samples.look(found.seen, found.unseen, gap_s=_gap_s(hub))
+        journal.nodes.meet(one for one in met if one is not None)
+        journal.nodes.count_open({node.name: open_tasks(node) for node in found.seen})
     fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
     now = hub.clock.boottime()
     older = _aged(hub.last_view, now - hub.last_look_s) if hub.last_view else FleetView(found.at)
@@ -209,6 +227,16 @@ def _remember(hub: Hub, found: FleetView) -> None:
         (*(one for one in older.unseen if one.name not in fresh), *found.unseen),
     )
     hub.last_look_s = now
+
+
+def _gap_s(hub: Hub) -> float:
+    """How long nobody may have looked, for what was seen to count for the time between: somewhat
+    more than the shortest interval at which everybody is looked at.
+    """
+    entries = hub.settings.sensors
+    every_s = [sensor.every_s for sensor in hub.sensors if sensor.name in LOOKERS
+               and (sensor.name not in entries or entries[sensor.name].enabled)]  # fmt: skip
+    return max(MISSED * min(every_s, default=0.0), GAP_LEAST_S)
 
 
 def open_tasks(node: NodeSeen) -> int:
@@ -221,15 +249,28 @@ def _aged(view: FleetView, seconds: float) -> FleetView:
     return replace(view, seen=seen)
 
 
-def _with_the_others(hub: Hub, found: FleetView) -> FleetView:
+def remembered(hub: Hub) -> tuple[FleetView, NodeSeen | None]:
+    """Every node of fleet.yaml as it was seen last, with its age, and the hub's own queue.
+
+    Nobody is asked. None: the queue was not looked at yet, or could not be.
+    """
+    now = hub.clock.now()
+    last = hub.last_view
+    found = _aged(last, hub.clock.boottime() - hub.last_look_s) if last else FleetView(now)
+    inbox = found.node(INBOX)
+    return _with_the_others(hub, found), inbox if isinstance(inbox, NodeSeen) else None
+
+
+def _with_the_others(hub: Hub, last: FleetView) -> FleetView:
     """Every node of fleet.yaml by name: seen now, seen before, or why not; without the inbox."""
-    last = hub.last_view or found
+    every: tuple[NodeSeen | NodeUnseen, ...] = (*last.seen, *last.unseen)
+    known = {one.name: one for one in every}
     suspended = hub.journal.words.suspended()
     seen: list[NodeSeen] = []
     unseen: list[NodeUnseen] = []
     roles = hub.roles()
     for name in sorted(roles):
-        node = last.node(name)
+        node = known.get(name)
         if name in suspended:
             word = suspended[name]
             because = f"suspended by {word.by}" + (f": {word.reason}" if word.reason else "")
@@ -239,4 +280,4 @@ def _with_the_others(hub: Hub, found: FleetView) -> FleetView:
             seen.append(replace(node, role=roles[name]))
         else:
             unseen.append(node or NodeUnseen(name, "not_asked", "not asked yet", "", roles[name]))
-    return FleetView(found.at, tuple(seen), tuple(unseen))
+    return FleetView(last.at, tuple(seen), tuple(unseen))

@@ -7,15 +7,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from agent_node.clock import iso, parse_iso
+from agent_node.clock import iso
+from agent_node.failpoints import failpoint
 from agent_node.fields import ulid
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 
-from .asking import ENTRIES_MAX, read_shown, reading
-from .custody import believed, kept_of, left_by, whose_else, without_strangers
+from .asking import ENTRIES_MAX, reading
+from .circling import look_for_circles
+from .custody import believed, whose_else, without_strangers
 from .decisions.outbox import (
-    COMPLETED,
     EndHeard,
     JoinHeard,
     Known,
@@ -24,8 +25,10 @@ from .decisions.outbox import (
     write_letters,
 )
 from .decisions.view import NodeSeen
-from .errors import ArcError, NodeRefused
+from .entitling import may_be_told
+from .errors import ArcError
 from .journal_ends import TaskEnd
+from .leaving import with_results
 from .links import Link
 from .looking import INBOX, Look
 from .looking_up import look_up
@@ -37,8 +40,6 @@ PAGE = 10_000
 AWAITS_MAX = 50_000  # uids of one store that one run looks at
 TOLD_MAX = 50  # ends in one request: each may bring 64 KiB of output
 UIDS_MAX = 1000  # births, or uids that live again, in one request
-SHOWN_AT_ONCE = 8
-PATIENCE_S = 1800.0  # for which a node that is away keeps a good end from being told unexplained
 NEW_GRAPHS_MAX = 50  # whose homes one run looks for
 WHY_MAX = 500
 NO_PARENT = "unknown_task"  # the parent's own birth may not have been heard of yet
@@ -69,6 +70,7 @@ async def deliver(hub: Hub, seen: Look, *, behind: Collection[str]) -> Delivered
     wanted = {uid for uids in awaits.values() for uid in uids}
     told = {one.uid for one in hub.journal.ends.all_of(wanted)}
     await look_up(hub, seen.links, wanted - told)
+    await look_for_circles(seen)
     births = await _births(hub, seen)
     known = Known(
         ends=[*map(end_heard, without_strangers(hub, hub.journal.ends.all_of(wanted)))],
@@ -142,10 +144,17 @@ async def _births(hub: Hub, seen: Look) -> tuple[JoinHeard, ...]:
                    key=lambda name: (name != INBOX, name))  # fmt: skip
     for dag in [*sorted(strange.difference(tried)), *tried][:NEW_GRAPHS_MAX]:
         said = await asyncio.gather(*(_keeps(seen.links[name], dag) for name in names))
-        home = next((name for name, keeps in zip(names, said, strict=True) if keeps), None)
+        parents = {one.parent for one in births if one.dag == dag and one.parent}
+        keep = [name for name, keeps in zip(names, said, strict=True) if keeps]
+        home = next((name for name in keep if _had_any(hub, name, parents)), next(iter(keep), None))
         hub.homes.pop(dag, None)
         hub.homes[dag] = home or ""  # in no store: the others have their turn first
     return births
+
+
+def _had_any(hub: Hub, store: str, uids: Collection[str]) -> bool:
+    """Whether the store can be their graph's home: one of them came from there, or went there."""
+    return any(may_be_told(hub, store, uid) for uid in uids)
 
 
 async def _keeps(link: Link, dag: str) -> bool:
@@ -173,6 +182,9 @@ async def _send(hub: Hub, seen: Look, letter: Letter, done: Delivered) -> None:
 async def _say_joined(
     seen: Look, link: Link, births: Sequence[JoinHeard], done: Delivered
 ) -> None:
+    hub = seen.hub
+    hub.journal.ties.note(link.name, [one.uid for one in births if one.parent
+                                      and may_be_told(hub, link.name, one.parent)])  # fmt: skip
     for some in _pieces(births, UIDS_MAX):
         tasks: list[JsonValue] = [
             {"uid": one.uid, "dag": one.dag, "parent": one.parent,
@@ -216,7 +228,7 @@ async def _say_ended(
     hub: Hub, seen: Look, link: Link, ends: Sequence[EndHeard], done: Delivered
 ) -> None:
     for some in _pieces(ends, TOLD_MAX):
-        whole = await _with_results(seen, some)
+        whole = await with_results(seen, link.name, some)
         if not whole:
             continue
         hub.journal.outbox.telling(link.name, [end for end, _ in whole])
@@ -224,52 +236,6 @@ async def _say_ended(
         noted = [uid for uid, outcome in said.items() if outcome == "noted"]
         done.ended += len(noted)
         done.stores |= {link.name} if noted else set()
-
-
-async def _with_results(
-    seen: Look, ends: Sequence[EndHeard]
-) -> list[tuple[EndHeard, JsonObject]]:
-    """Each end as it is told, with what the task left; without those that are none any more."""
-    gate = asyncio.Semaphore(SHOWN_AT_ONCE)
-    found = await asyncio.gather(*(_with_result(seen, end, gate) for end in ends))
-    return [(end, task) for end, task in zip(ends, found, strict=True) if task is not None]
-
-
-async def _with_result(
-    seen: Look, end: EndHeard, gate: asyncio.Semaphore
-) -> JsonObject | None:
-    """None: it lives again or cannot be asked at this moment, so it is told in another run. Of a
-    node that is away, or has let go of the task, what its event told is passed on; where that was
-    not kept, its node is waited for a while, and then the end is told without what it left.
-    """
-    told: JsonObject = {"uid": end.uid, "state": end.state, "node": end.node, "at": end.at}
-    if end.because:
-        told["because"] = end.because
-    other = await whose_else(seen, end.uid, end.node)
-    if other:
-        fields: JsonObject = {"because": f"it lives elsewhere: {other}"}
-        seen.hub.journal.runs.log("end_doubted", node=end.node, task=end.uid, fields=fields)
-        return None
-    kept = kept_of(end)
-    node = seen.whole.node(end.node)
-    if not isinstance(node, NodeSeen) or end.node not in seen.links:
-        return {**told, **kept} if kept or _is_late(seen, end) else None
-    link = seen.links[end.node]
-    try:
-        async with gate:
-            shown = read_shown(link.name, end.uid, await link.ask("show", {"uid": end.uid}))
-    except NodeRefused:
-        return {**told, **kept}
-    except ArcError:
-        return None
-    return {**told, **left_by(shown.task)} if shown.task.state == end.state else None
-
-
-def _is_late(seen: Look, end: EndHeard) -> bool:
-    """A bad end leaves nothing that is worth waiting for; nor does a node that nobody knows."""
-    if end.state != COMPLETED or seen.whole.node(end.node) is None:
-        return True
-    return (seen.hub.clock.now() - parse_iso(end.at)).total_seconds() >= PATIENCE_S
 
 
 def _pieces(some: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
@@ -281,7 +247,9 @@ async def _said(link: Link, do: str, fields: JsonObject) -> dict[str, str]:
     refusal its rule.
     """
     met = await link.meet()
+    failpoint("outbox.before_telling")
     result = await link.ask(do, {**fields, "incarnation": met.incarnation})
+    failpoint("outbox.after_telling")
     with reading(link.name, do):
         return {entry.ulid("uid"): _outcome(entry)
                 for entry in Fields(result).objects("results", ENTRIES_MAX)}  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 
+from .custody import settled_elsewhere
 from .decisions.draining import drains, plan_drains
 from .decisions.explain import KeptCount, NodeVerdict, Objection, RoutePlan, Steal, StealPlan
 from .decisions.retrying import (
@@ -20,9 +21,9 @@ from .decisions.retrying import (
     view_after,
 )
 from .decisions.routing import plan_routes
-from .decisions.stealing import busy_to_ask, plan_steals
+from .decisions.stealing import look_and_plan
 from .decisions.view import NodeSeen, Queue, QueuedTask, Queues, QueueUnseen
-from .decisions.wanting import asking, merged, still_wanting
+from .decisions.wanting import merged
 from .errors import NodeUnreachable
 from .looking import INBOX, Look
 from .queues import look_into
@@ -45,34 +46,17 @@ async def steals_now(seen: Look, *, after: Sequence[Steal] = ()) -> tuple[StealP
     if after:
         seen = replace(seen, view=view_after(seen.view, after, limits),
                        memory=memory_after(seen.memory, after))  # fmt: skip
-    names = [verdict.name for verdict in busy_to_ask(seen.view, limits, seen.memory)]
-    asked = asking(seen.view, limits, domains, seen.memory)
-    looked = await look_into(seen.links, names, asked) if names else {}
-    queues = queues_after(looked, after)
-    plan = _steals(seen, queues)
-    hidden, again = still_wanting(plan, seen.view, queues, limits, seen.memory)
-    if not hidden:
-        return plan, queues
-    more = _merged(queues, queues_after(await look_into(seen.links, hidden, again), after))
-    return _steals(seen, more), more
-
-
-def _steals(seen: Look, queues: Queues) -> StealPlan:
-    settings = seen.hub.settings
-    return plan_steals(
-        seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
-        memory=seen.memory,
-    )  # fmt: skip
-
-
-def _merged(first: Queues, again: Queues) -> Queues:
-    """A second look that failed takes nothing away from the first."""
-    found = dict(first)
-    for name, queue in again.items():
-        before = found.get(name)
-        if isinstance(before, Queue) and isinstance(queue, Queue):
-            found[name] = merged(before, queue)
-    return found
+    steps = look_and_plan(
+        seen.view, domains=domains, limits=limits, mint=seen.hub.mint, memory=seen.memory
+    )
+    queues: Queues | None = None
+    while True:
+        try:
+            names, asked = next(steps) if queues is None else steps.send(queues)
+        except StopIteration as over:
+            plan, looked = over.value
+            return plan, looked
+        queues = queues_after(await look_into(seen.links, names, asked), after)
 
 
 async def drains_now(seen: Look) -> StealPlan:
@@ -153,8 +137,8 @@ def _routes(seen: Look, queue: Queue) -> RoutePlan:
 
 
 def with_ends(hub: Hub, tasks: Sequence[QueuedTask]) -> tuple[QueuedTask, ...]:
-    """Tasks of the hub's own queue, each with its end on another node where one was heard."""
-    ends = hub.journal.ends.of(task.uid for task in tasks)
+    """Tasks of the hub's own queue, each with its end on another node where one is believed."""
+    ends = settled_elsewhere(hub, (task.uid for task in tasks))
     return tuple(
         replace(task, ended_elsewhere=f"{end.state} on {end.node} since {iso(end.at)}")
         if (end := ends.get(task.uid)) else task for task in tasks

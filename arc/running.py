@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0  # how often fleet.yaml, people's words and the clock are looked at
 PRUNE_S = 3600.0
+PRUNE_HISTORY_S = 300.0  # a little of much, so that none of it takes long
 ENDS_S = 6 * 3600.0  # how often givers are told how the tasks ended that had left them
 WHY_MAX = 500  # characters of a complaint that the log keeps
 ONCE = "arc up --once"
@@ -46,6 +47,7 @@ class Upkeep:
     reception: Reception | None = None  # None: nobody is answered
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
+    history_pruned_at: float = field(default=float("-inf"))
     ends_at: float = 0.0
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
@@ -129,6 +131,9 @@ class Upkeep:
         if now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now
             self.hub.journal.prune()
+        if now - self.history_pruned_at >= PRUNE_HISTORY_S:
+            self.history_pruned_at = now
+            self.hub.journal.history.prune()
 
     async def _tell_ends(self) -> None:
         """Copies that nodes keep of tasks they gave away may go once the end is known."""

@@ -87,6 +87,29 @@ class NotifyEntry:
 
 
 @dataclass(frozen=True)
+class HookEntry:
+    """Work that a signed message from elsewhere asks for; its texts may name fields of it."""
+
+    name: str
+    secret_file: Path
+    task: JsonObject
+    key: str = ""  # a template; "": the sender's own id of the delivery, else the message itself
+    per_minute: int = 60  # messages that are taken in a minute
+
+
+@dataclass(frozen=True)
+class WebEntry:
+    """Where the page listens, and what it lets through."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    socket: Path | None = None  # None: host and port
+    names: tuple[str, ...] = ()  # more names under which it may be asked for
+    actions: bool = False
+    token_file: Path | None = None  # None: the usual one, and only where others reach the page
+
+
+@dataclass(frozen=True)
 class FleetSettings:
     """The whole of fleet.yaml, checked."""
 
@@ -107,6 +130,8 @@ class FleetSettings:
     watch_files: tuple[FilesEntry, ...] = ()
     watch: tuple[WatchEntry, ...] = ()
     notify: tuple[NotifyEntry, ...] = ()
+    web: WebEntry = field(default_factory=WebEntry)
+    webhooks: tuple[HookEntry, ...] = ()
     budget_per_day: str | None = None  # USD; None: no limit
     urgent_overdraft: bool = False  # P1 to P4 may go on beyond it
 

@@ -148,6 +148,13 @@ nodes: []
 # watch:
 #   papers-fail: {when: failing 40% of 5 in 1d, domain: research, task: {subject: why papers fail}}
 
+# Work that signed messages from elsewhere ask for, taken by the page (arc up --web).
+# webhooks:
+#   ci: {secret_file: .arc/ci.secret, key: "{build}", task: {subject: "look at build {build}"}}
+
+# The page: where it listens, and whether people may act from it.
+# web: {host: 127.0.0.1, port: 8420, actions: false}
+
 # What the whole fleet may spend a day (UTC), in USD.
 # budget: {per_day: "20.00", urgent_overdraft: false}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -23,6 +23,7 @@ from .telling import End, Word, may_have_happened, meet, send, tell
 
 LEASE_S = 60.0
 BATCH_MAX = 100  # moves in one request; the node bounds their bytes by itself
+Noted = Callable[[str, Sequence[JsonObject]], None]  # who takes which tasks
 INBOX = "inbox"  # the hub's own queue: nothing is dispatched there, and it takes tasks all the same
 
 
@@ -48,6 +49,7 @@ class Terms:
     lease_s: float = LEASE_S  # after it the giver takes back what was not committed
     even_if_pinned: bool = False  # a person's word
     even_if_stopped: bool = False  # the taker need not run anything
+    note: Noted | None = None  # hears what a node is about to be given
 
 
 async def carry_out(
@@ -57,13 +59,15 @@ async def carry_out(
     lease_s: float = LEASE_S,
     even_if_pinned: bool = False,
     even_if_stopped: bool = False,
+    note: Noted | None = None,
 ) -> tuple[Outcome, ...]:
     """Carry out these moves, and say what became of each, in the order they were given.
 
     Pairs of nodes move at the same time, and the moves of one pair together: five round trips
     however many they are. Nothing is raised for a node that fails: its moves are kept or in doubt.
+    `note` hears of the tasks that a node is about to be given, before it is.
     """
-    terms = Terms(lease_s, even_if_pinned, even_if_stopped)
+    terms = Terms(lease_s, even_if_pinned, even_if_stopped, note)
     pairs: dict[tuple[str, str, str], list[Steal]] = defaultdict(list)
     for steal in steals:
         pairs[steal.busy, steal.idle, steal.why].append(steal)
@@ -154,6 +158,8 @@ class _Batch:
         if self._terms.even_if_stopped or self._taker.name == INBOX:
             fields["even_if_stopped"] = True
         asked = [Asked(xfer, self._steals[xfer].task.uid) for xfer in taken]
+        if self._terms.note is not None:
+            self._terms.note(self._taker.name, [one.task for one in taken.values() if one.task])
         try:
             return await send(self._taker, "hold", fields, asked)
         except ArcError as error:

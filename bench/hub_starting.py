@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from statistics import median
@@ -13,6 +15,29 @@ from .measuring import Place, Row, in_turns, milliseconds, ratio
 from .starting import run_once
 
 AGAINST = "python -c 'import typer', the same interpreter"
+
+
+def demo_rows(place: Place) -> Iterator[Row]:
+    """From the start of `arc demo` to its first line of a stolen task, over real SSH."""
+    took = [_first_move_s() for _ in range(place.rounds(3))]
+    yield Row("demo-first-move", "arc demo, from its start to the first task that moved",
+              median(took), None, "s", median(took), 5.0, load=load(),
+              more={"slowest, s": max(took)})  # fmt: skip
+
+
+def _first_move_s() -> float:
+    began = time.monotonic()
+    demo = subprocess.Popen([sys.executable, "-u", "-m", "arc", "demo"], text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL)  # fmt: skip
+    assert demo.stdout is not None
+    try:
+        if not any("  stolen  " in line for line in demo.stdout):
+            raise ChildProcessError("the demo ended before anything moved")
+        return time.monotonic() - began
+    finally:
+        demo.terminate()
+        demo.communicate(timeout=60)
 
 
 def cli_rows(place: Place) -> Iterator[Row]:

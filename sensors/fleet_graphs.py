@@ -59,6 +59,7 @@ class FleetGraphs:
         waits = waiting_for_others(seen)
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
+            hub.circles = {}  # who waits for nobody waits in no circle
             if woken:
                 return skipped(self.name, "nobody waits")
             return self._report(seen, None, None, 0)
@@ -67,7 +68,7 @@ class FleetGraphs:
         told = await tell_heard(hub, seen.whole, seen.links, tuple(heard.ends))
         await _cancel_what_is_owed(hub, seen)
         done = await deliver(hub, seen, behind=heard.behind)
-        brought = await bring(hub, seen)
+        brought = await bring(hub, seen, told=done.stores)
         if INBOX in done.stores | heard.released | brought.stores and hub.schedule is not None:
             hub.schedule.soon(ROUTER, "a graph went on", woken=frozenset({INBOX}))
         if brought.left and hub.schedule is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc.entitling import tying
 from arc.looking import look_and_settle
 from arc.planning import after_drains, drains_now, retries_now, steals_now
 from arc.sensor import SensorReport
@@ -59,7 +60,7 @@ class FleetRebalance:
             retry = await retries_now(seen)
             plan, _ = await steals_now(seen, after=retry.steals)
             moves = (*drain.steals, *retry.steals, *plan.steals)
-            outcomes = await carry_out(moves, seen.links)
+            outcomes = await carry_out(moves, seen.links, note=tying(hub))
         hub.journal.nodes.refuse(refusals_of(outcomes))
         planned = Planned(
             len(moves), (*drain.counts, *plan.counts),

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arc.endings import hinted
+from arc.entitling import tying
 from arc.looking import INBOX, look_and_settle
 from arc.planning import routes_now
 from arc.sensor import SensorReport
@@ -55,7 +56,7 @@ class FleetRouter:
         async with hub.moving:
             seen = await look_and_settle(hub, woken=woken)
             plan = await routes_now(seen)
-            outcomes = await carry_out(plan.routes, seen.links)
+            outcomes = await carry_out(plan.routes, seen.links, note=tying(hub))
             hub.journal.ends.note(await hinted(hub, seen.links, outcomes))
         hub.journal.nodes.refuse(refusals_of(outcomes))
         if counted:

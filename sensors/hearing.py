@@ -9,18 +9,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent_node.clock import parse_iso
+from agent_node.fields import is_money
 from agent_node.graph_names import NAME_MAX
 from agent_node.lines import encode
 from agent_node.strict import JsonObject
 from agent_node.task import Task
 from agent_node.ulid import is_ulid
 from arc.asking import read_events, read_listed
+from arc.decisions.lives import lives_of
 from arc.decisions.notices import of_events
 from arc.decisions.outbox import JoinHeard
 from arc.decisions.tallying import Tally, tally_events
 from arc.decisions.view import NodeSeen
 from arc.errors import ArcError
-from arc.journal_ends import FINAL, TaskEnd
+from arc.journal_ends import FINAL, AttemptCost, TaskEnd
 from arc.journal_nodes import Ended
 from arc.looking import INBOX, Look
 
@@ -35,6 +37,7 @@ ENDS = {"task_completed": True, "task_failed": False}
 RUNNING = ("CLAIMED", "RUNNING", "VALIDATING")
 ELSEWHERE = "task_ended_elsewhere"  # a giver's note, and no end of its own
 OVER = (FINAL, "CANCELLED", "DEAD_LETTERED")
+COSTING = frozenset({*ENDS, "task_parked", "task_interrupted", "task_waiting"})
 RELEASED = ("PENDING", "READY")
 BORN, _BIRTH = "task_added", ("uid", "dag", "parent", "name")
 WORD_MAX = 128
@@ -91,8 +94,10 @@ async def _hear_pages(hub: Hub, seen: Look, node: NodeSeen, heard: Heard) -> boo
     after = hub.journal.nodes.heard_up_to(node.name, life)
     known = None if after else hub.journal.nodes.heard_at(node.name)
     anew = not after
+    if anew:
+        hub.journal.history.came_back(node.name, life, known)
     for _ in range(PAGES_MAX):
-        asked: JsonObject = {"after_seq": after, "limit": PAGE, "domains": True}
+        asked: JsonObject = {"after_seq": after, "limit": PAGE, "domains": True, "traits": True}
         events = read_events(node.name, await seen.links[node.name].ask("events", asked))
         after = max([after, *(int(str(event["seq"])) for event in events)])
         heard.ends += _note_ends(hub, node, events)  # before it counts as heard
@@ -101,11 +106,22 @@ async def _hear_pages(hub: Hub, seen: Look, node: NodeSeen, heard: Heard) -> boo
                            if (event.get("was"), event.get("state")) == RELEASED}
         _note_news(hub, node, events, anew=anew)
         ended = [_ended(hub, node, event) for event in events if event["event"] in ENDS]
-        hub.journal.nodes.hear(node.name, life, after, ended if node.name != INBOX else (),
-                               _tally(hub, node, events, known))
+        with hub.journal.together():
+            _note_history(hub, node, events)
+            hub.journal.nodes.hear(node.name, life, after, ended if node.name != INBOX else (),
+                                   _tally(hub, node, events, known))
         if len(events) < UNCUT:
             return True
     return False
+
+
+def _note_history(hub: Hub, node: NodeSeen, events: Sequence[JsonObject]) -> None:
+    """What came, and what was tried; now and then, that a node tells what cannot be."""
+    now, off_s = hub.clock.now(), node.clock_off_s or 0.0
+    lives = lives_of([(event, _moment(event, now, off_s)) for event in events], now=now)
+    wrong = hub.journal.history.hear(node.name, node.report.incarnation, lives)
+    if wrong:
+        hub.journal.runs.log("history_not_believed", node=node.name, fields={**wrong})
 
 
 def _tally(
@@ -115,7 +131,7 @@ def _tally(
     start once more, only what is younger than the last time.
     """
     fresh = [event for event in events if known is None or _at(hub, node, event) > known]
-    return tally_events(node.name, fresh, hub.ready_since[node.name])
+    return tally_events(node.name, fresh, hub.ready_since[node.name], hub.words[node.name])
 
 
 def _note_news(
@@ -144,6 +160,13 @@ def _births(node: NodeSeen, events: Sequence[JsonObject]) -> list[JoinHeard]:
     return found
 
 
+def _why(event: JsonObject) -> str:
+    """Why it ended so, for those that wait for it; that an attempt ended well needs no reason."""
+    if event["event"] == "task_completed" and event.get("n") is not None:
+        return ""
+    return str(event.get("because") or "")
+
+
 def data_or(data: JsonObject, event: JsonObject, key: str) -> str | None:
     """A text of the event itself, or of what it carries; None: neither says it."""
     said = event.get(key) or data.get(key)
@@ -155,10 +178,11 @@ def _note_ends(hub: Hub, node: NodeSeen, events: Sequence[JsonObject]) -> list[T
     last = {str(event.get("uid")): event for event in events
             if event.get("uid") and event.get("state") and event["event"] != ELSEWHERE}
     ends = [TaskEnd(node.name, uid, str(event["state"]), _at(hub, node, event),
-                    because=str(event.get("because") or ""), seq=int(str(event["seq"])),
+                    because=_why(event), seq=int(str(event["seq"])),
                     result=_left(event) if uid in hub.awaited else "")
             for uid, event in last.items() if _is_end(event)]  # fmt: skip
     hub.journal.ends.note(ends)
+    hub.journal.ends.note_costs(_costs(node, events), hub.clock.now())
     hub.journal.ends.take_back(node.name, last.keys() - {one.uid for one in ends})
     return [one for one in ends if one.state == FINAL and node.name != INBOX]
 
@@ -170,6 +194,19 @@ def _left(event: JsonObject) -> str:
         return ""
     left: JsonObject = {name: data.get(name) for name in ("output", "cost_usd")}
     return encode({**left, "artifacts": data.get("artifacts") or []})
+
+
+def _costs(node: NodeSeen, events: Sequence[JsonObject]) -> list[AttemptCost]:
+    """What attempts say that they cost, whichever of them was the last."""
+    found: list[AttemptCost] = []
+    for event in events:
+        data, uid, n = event.get("data"), event.get("uid"), event.get("n")
+        if not isinstance(data, dict) or not isinstance(uid, str) or not isinstance(n, int):
+            continue
+        cost = data.get("cost_usd")
+        if event["event"] in COSTING and is_ulid(uid) and isinstance(cost, str) and is_money(cost):
+            found.append(AttemptCost(uid, node.name, n, cost))
+    return found
 
 
 def _is_end(event: JsonObject) -> bool:

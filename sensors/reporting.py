@@ -33,6 +33,7 @@ def paused(hub: Hub, sensor: str) -> SensorReport | None:
     return skipped(sensor, f"fleet is paused by {word.by}: {word.reason}")
 
 
+TAKEN = "taker_has_it"  # of a doubt that was settled so
 RULES_OF = {"retried": RETRY_ELSEWHERE}  # by which rule a move was made that is no usual one
 
 
@@ -56,7 +57,8 @@ def settled_of(settled: Iterable[Settlement]) -> tuple[Moved, ...]:
     """What earlier cycles had left in doubt, as moves that ended now; what was left is not new."""
     return tuple(
         Moved(xfer=one.xfer, uid=one.uid, busy=one.giver, idle=one.taker, outcome="settled",
-              why="doubt", rule=one.rule, because=one.because or f"{one.now} has it")
+              why="doubt", rule=one.rule or (TAKEN if one.now == one.taker else ""),
+              because=one.because or f"{one.now} has it")
         for one in settled if one.outcome == "settled"
     )  # fmt: skip
 

@@ -28,7 +28,10 @@ async def count_stranded(hub: Hub, seen: Look, *, sensor: str, every_s: float) -
                          memory=seen.memory)  # fmt: skip
     last = hub.journal.runs.last_that_ran(sensor)
     since_s = (hub.clock.now() - last.at).total_seconds() if last else 0.0
-    hub.journal.nodes.strand(add_up(found, min(max(since_s, 0.0), STRETCH * every_s)))
+    seconds = min(max(since_s, 0.0), STRETCH * every_s)
+    with hub.journal.together():
+        hub.journal.nodes.strand(add_up(found, seconds))
+        hub.journal.history.strand(found, seconds)
     return {
         "stranded": [
             {"node": one.node, "cause": one.cause, "rule": one.rule, "because": one.because,

@@ -104,11 +104,13 @@ def _judged(hub: Hub, entry: FilesEntry, found: Polled, now: datetime) -> list[A
                for path, one in found.hashes.items()]  # fmt: skip
     same = [one for one in settled if not asks_for_work(_as_known(known[one.path]), one.sha256)]
     work.saw(entry.name, [*fresh, *same], change.gone)
-    return [Asked(_wanted(entry, one.path, one.sha256, now), one)
+    return [Asked(_wanted(entry, one, now), one)
             for one in settled if one not in same]  # fmt: skip
 
 
-def _wanted(entry: FilesEntry, path: str, content: str, now: datetime) -> Wanted:
-    key = sha256(f"{path}\0{content}".encode("utf-8", "surrogateescape")).hexdigest()
-    ref = path.encode("utf-8", "replace").decode()[-REF_MAX:]
+def _wanted(entry: FilesEntry, seen: FileSeen, now: datetime) -> Wanted:
+    """Its time is part of the occasion: a file may come to what it held before, or come back."""
+    occasion = f"{seen.path}\0{seen.stamp}\0{seen.sha256}"
+    key = sha256(occasion.encode("utf-8", "surrogateescape")).hexdigest()
+    ref = seen.path.encode("utf-8", "replace").decode()[-REF_MAX:]
     return Wanted(f"file:{entry.name}:{key}", f"file:{entry.name}", now, ref, entry.task)

@@ -23,6 +23,7 @@ IMPORTED_ONLY_BY: dict[str, dict[str, str]] = {
         "agent_node/store/": "SQL lives in the store",
         "agent_node/doctor.py": "looks at a queue.db, read-only, when no store may be opened",
         "arc/journal.py": "the errors of its own database",
+        "arc/history_file.py": "reads the journal beside the hub, in another process",
         "arc/operations/doctor.py": "asks which version this machine has",
     },
     "asyncssh": {"arc/links/ssh.py": "the one SSH client", "arc/demo/sshd.py": "the demo's",
@@ -37,6 +38,8 @@ IMPORTED_ONLY_BY: dict[str, dict[str, str]] = {
                  "arc/config_sources.py": "its part on where work comes from",
                  "arc/config.py": "its errors",
                  "arc/web/": "its models"},
+    **{name: {"arc/web/": "the page, a process of its own"} for name in (
+        "starlette", "uvicorn", "sse_starlette", "jinja2", "prometheus_client")},
     "sensors": {"arc/hub.py": "the one edge that points up", "sensors/": "itself"},
 }
 # What is pure imports nothing that looks outside.

@@ -16,6 +16,7 @@ BEGINNINGS: dict[str, tuple[str, ...]] = {
     "daemons": ("tests/node/daemon/", "tests/node/processes/", "tests/node/upgrading/"),
     "ssh-links": ("tests/ssh/test_links", "tests/ssh/test_lab"),
     "fleet": ("tests/fleet/",),
+    "page": ("tests/browser/", "tests/web/"),
     "rest": ("tests/",),
     "node": ("tests/node/",),
     "hub": ("tests/hub/",),

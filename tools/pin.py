@@ -16,6 +16,11 @@ HEADERS = {
         "# Install:  pip install --require-hashes -r requirements/run.txt\n"
         "# Made by `python tools/pin.py` from run.in; do not edit.\n"
     ),
+    "web.txt": (
+        "# Pinned and hashed: what `arc web` needs, the hub's own packages included.\n"
+        "# Install:  pip install --require-hashes -r requirements/web.txt\n"
+        "# Made by `python tools/pin.py` from web.in; do not edit.\n"
+    ),
     "dev.txt": (
         "# Pinned and hashed: what tests, checks and builds need, on every platform with wheels.\n"
         "# Install:  pip install --require-hashes -r requirements/dev.txt\n"

@@ -35,7 +35,8 @@ ROOMS = (
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
          node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
               " reports guessing readiness references newborn graphs graph_names graph_document"
-              " graph_words validation priority budget budget_words artifact_words")),
+              " movability graph_words validation priority budget budget_words artifact_words"
+              " compact")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),
@@ -48,7 +49,8 @@ ROOMS = (
          ("agent_node/executors/",
           *node("attempts job zygote zygote_link handing shim watching output killing processes"
                 " cgroups evidence verdicts answers other_evidence other_user own_code becoming"
-                " workplace speaking warden judge gathering belongings"))),
+                " workplace speaking warden rousing judge gathering belongings"
+                " named_files porter carrying"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
          node("running daemon dispatch given floor arrivals starters runs endings results adoption"
@@ -73,7 +75,7 @@ ROOMS = (
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
          ("arc/links/", *hub("asking graph_answers survey lateness looking"
-                          " looking_up queues tally"))),
+                          " looking_up circling queues tally"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
          ("arc/decisions/", *hub("planning"))),
@@ -81,13 +83,16 @@ ROOMS = (
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing settling endings fencing reowning durable fences lease"
              " journal journal_tables journal_nodes journal_ends journal_outbox journal_runs"
-             " journal_words outbox custody graph_cancels artifacts bringing"
-             " journal_work journal_notices adding polling dead_answers delivering apart"
-             " journal_tallies")),
+             " journal_words journal_ties outbox leaving custody doubted entitling"
+             " graph_cancels artifacts bringing"
+             " journal_work journal_notices journal_deliveries adding polling dead_answers"
+             " delivering apart"
+             " journal_tallies journal_history journal_samples history history_file"
+             " history_rows history_seen history_shares")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
          hub("__init__ __main__ errors settings schedule hub running listening keys setup"
-             " upgrade_package")),
+             " upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_kinds config_model config_sources config_settings config_work"
@@ -102,6 +107,12 @@ ROOMS = (
     Room("The operator's commands",
          "What people type at the hub, and what they read.",
          ("arc/cli/", "arc/text/")),
+    Room("The page",
+         "A process of its own beside the hub: it asks, it reads, and guards stand before it.",
+         ("arc/web/", "arc/report/", *hub("secret_files socket_paths"))),
+    Room("The simulator",
+         "What other limits would have come to, by the product's own planner on a virtual clock.",
+         ("arc/simulate/",)),
     Room("The demo", "A fleet on one machine, over real SSH.", ("arc/demo/",)),
 )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.browsers import missing_for_pages
 from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreter
 from tools.laboratory import faketime, missing_for_nodes, missing_for_slow_cables
 from tools.tally import OUTCOMES, Tally, write_tally
@@ -65,6 +66,7 @@ def may_mount() -> bool:
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
     "cgroup": writable_cgroup,
+    "chromium": lambda: not missing_for_pages(),
     "cable": lambda: not missing_for_slow_cables(),
     "faketime": lambda: faketime() is not None,
     "lab": lambda: not missing_for_nodes(),

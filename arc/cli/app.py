@@ -28,6 +28,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "node_words": ("nodes",),
     "sensor_words": ("sensors", "skills"),
     "fleet_words": ("init", "up", "pause", "resume", "log", "doctor", "explain"),
+    "unit_words": ("unit",),
     "config_words": ("config",),
     "metric_words": ("metrics",),
     "schedule_words": ("schedules",),
@@ -35,6 +36,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "notice_words": ("notify",),
     "budget_words": ("budget",),
     "demo_words": ("demo",),
+    "simulate_words": ("simulate",),
+    "web_words": ("web",),
+    "webhook_words": ("webhooks",),
+    "report_words": ("report",),
 }
 
 

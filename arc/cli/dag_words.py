@@ -43,10 +43,12 @@ def submit_dag(
     """A whole graph for the hub's queue, or nothing of it; cycles are named."""
     from arc.text.dags import render_submitted
 
-    from .graph_files import graph_in
+    from .graph_files import graph_in, why_it_takes_long
 
     around = here()
-    document = graph_in(_read(file), "stdin" if file == "-" else file, by=around.by)
+    raw, name = _read(file), "stdin" if file == "-" else file
+    around.talk(why_it_takes_long(raw, name))
+    document = graph_in(raw, name, by=around.by)
     args: JsonObject = {"graph": document, "by": around.by, "dry_run": dry_run}
     return tell("dag.submit", "dag.submit", args, render_submitted, wait_s=SUBMIT_S)
 

@@ -16,6 +16,8 @@ from .drafting import body_of, fields_of
 from .options import DryRun, Reason, Yes, moment, only_said, sure, words
 
 CHANGE_S = 300.0
+ATTEMPTS = 100  # that a node tells unasked
+THE_LAST = -1
 dead = typer.Typer(help="Dead letters: failed for good, until a person decides.",
                    invoke_without_command=True)  # fmt: skip
 Some = Annotated[list[str] | None, typer.Argument(help="Beginnings or ends of uids.",
@@ -62,11 +64,20 @@ def list_dead(
 
 
 @dead.command("show")
-def show_dead(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
+def show_dead(
+    task: Annotated[str, typer.Argument(metavar="TASK")],
+    attempts: Annotated[int, typer.Option("--attempts",
+                                          help="So many of its attempts.")] = ATTEMPTS,
+    after: Annotated[int, typer.Option(
+        "--after", help="Those that followed this one; -1: the last.")] = THE_LAST,
+) -> int:  # fmt: skip
     """One with its whole history: each attempt's node, agent, failure, time and cost."""
     from arc.text.dead import render_letter
 
-    return tell("dead.show", "dead.show", {"task": task}, render_letter)
+    page: JsonObject = {} if attempts == ATTEMPTS else {"attempts": attempts}
+    if after != THE_LAST:
+        page["after"] = after
+    return tell("dead.show", "dead.show", {"task": task, **page}, render_letter)
 
 
 def _change(do: str, args: JsonObject) -> int:
@@ -141,6 +152,9 @@ def edit_dead(
     """Change fields of one and let it run again; with a new body, a new task takes its place."""
     args = only_said({"tasks": [task], "reason": reason, "dry_run": dry_run})
     if fields:
+        if any(one.startswith("body=") for one in fields):
+            raise WrongUse("dead edit: a new body comes from a file or from stdin",
+                           hint="arc dead edit TASK --body-file FILE, or -")  # fmt: skip
         args["fields"] = fields_of(fields)
     if body_file:
         args["body"] = body_of("", body_file)

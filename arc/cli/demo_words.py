@@ -14,9 +14,10 @@ from arc.errors import WrongUse
 from arc.operations import Told
 
 from .around import Around, OutputFailed, ReaderLeft, here
+from .web_words import check_installed
 
 if TYPE_CHECKING:
-    from arc.demo.result import Result
+    from arc.demo.result import Result, Wish
     from arc.demo.signalling import Ending
 
 
@@ -30,13 +31,16 @@ def demo(
     policy: Annotated[str, typer.Option("--policy", help="arc0 or swift.")] = "arc0",
     once: Annotated[bool, typer.Option("--once", help="To the end, a summary, exit.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave its folder, and say where.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="With the page, to look at.")] = False,
 ) -> int:
     """Five real nodes on this machine over real SSH, a hub that moves work between them, live.
 
     No root, no sshd, nothing leaves 127.0.0.1, nothing is left behind; Ctrl-C ends it.
     """
     from arc.demo.fleet import POLICIES
+    from arc.demo.result import Wish
     from arc.demo.tasks import COUNT_MAX
+    from arc.demo.trying import arc_command
 
     if not 1 <= tasks <= COUNT_MAX:
         raise WrongUse(f"demo: --tasks goes from 1 to {COUNT_MAX}")
@@ -44,19 +48,20 @@ def demo(
         raise WrongUse(f"demo: --policy is one of {', '.join(POLICIES)}")
     if here().as_json and not once:
         raise WrongUse("demo: --json tells how it ended, so it needs --once")
-    return _played(here(), tasks=tasks, policy=policy, once=once, keep=keep)
+    if web:
+        check_installed()
+    wish = Wish(tasks=tasks, policy=policy, once=once, keep=keep, web=web,
+                arc=arc_command(sys.argv[0]))  # fmt: skip
+    return _played(here(), wish)
 
 
-def _played(around: Around, *, tasks: int, policy: str, once: bool, keep: bool) -> int:
+def _played(around: Around, wish: Wish) -> int:
     from arc.demo.picture import picture_on
     from arc.demo.play import play
-    from arc.demo.result import Wish
     from arc.demo.signalling import Ending
-    from arc.demo.trying import arc_command
 
     ending = Ending()
     voice = _Voice(around, ending)
-    wish = Wish(tasks=tasks, policy=policy, once=once, keep=keep, arc=arc_command(sys.argv[0]))
     live = around.width is not None and not around.as_json
     with ending.by_signals():
         picture = picture_on(around.stdout, voice.say, live=live, colour=around.colour)

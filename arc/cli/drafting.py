@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_node.errors import BadInput
 from agent_node.strict import JsonObject, JsonValue, decode_line, decode_object
 from agent_node.task import FIELDS, SETTABLE, task_from
+from agent_node.text import counted
 from arc.errors import WrongUse
 
 from .around import here
@@ -122,8 +123,8 @@ def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
             bad.append(f"{file}:{number}: {error}")
     if bad:
         more = [f"… and {len(bad) - BAD_SHOWN} more"] if len(bad) > BAD_SHOWN else []
-        raise WrongUse("\n".join([f"{len(bad)} bad lines; nothing was added", *bad[:BAD_SHOWN],
-                                  *more]))  # fmt: skip
+        said = f"{counted(len(bad), 'bad line')}; nothing was added"
+        raise WrongUse("\n".join([said, *bad[:BAD_SHOWN], *more]))
     if not tasks:
         raise WrongUse(f"{file}: holds no task; nothing was added")
     return tasks

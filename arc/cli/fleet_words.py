@@ -58,6 +58,7 @@ def up(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="From another hub, whose word then counts no more.")
     ] = False,
+    web: Annotated[bool, typer.Option("--web", help="With the page, as a child process.")] = False,
     dry_run: DryRun = False,
 ) -> int:
     """Run the hub: its sensors on time, its links kept open. Ctrl-C ends it gracefully.
@@ -70,7 +71,7 @@ def up(
     if dry_run:
         return daily.plan()
 
-    return run_the_hub(here(), once=once, take_over=take_over)
+    return run_the_hub(here(), once=once, take_over=take_over, web=web)
 
 
 def _word(verb: str, reason: str, *, dry_run: bool) -> int:

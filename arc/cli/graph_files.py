@@ -18,7 +18,21 @@ MONEY = frozenset({"budget_usd", "max_cost_usd"})
 VALUES_MAX = 1_000_000  # of one YAML text: ten thousand tasks with a hundred each
 DEPTH_MAX = 40
 ALIASES_MAX = 20_000
+YAML_BYTES_A_SECOND = 50_000  # about, on a machine that does nothing else
+SAID_FROM_S = 3.0
 _parts = re.compile(r"[^.\[\]]+|\[\d+\]").findall
+
+
+def why_it_takes_long(raw: bytes, file: str) -> str:
+    """A line about YAML that takes seconds to read with the place of every value; empty else."""
+    seconds = len(raw) / YAML_BYTES_A_SECOND
+    if _is_json(raw, file) or seconds < SAID_FROM_S or len(raw) > LINE_MAX:
+        return ""
+    return f"{file}: {len(raw) // 1024} KiB of YAML, about {seconds:.0f} s; JSON is read at once\n"
+
+
+def _is_json(raw: bytes, file: str) -> bool:
+    return raw.lstrip()[:1] == b"{" and not file.endswith((".yaml", ".yml"))
 
 
 def graph_in(raw: bytes, file: str, *, by: str) -> JsonObject:
@@ -27,7 +41,7 @@ def graph_in(raw: bytes, file: str, *, by: str) -> JsonObject:
     """
     if len(raw) > LINE_MAX:
         raise WrongUse(f"{file}: {len(raw)} bytes; a graph takes {LINE_MAX} at most")
-    if raw.lstrip()[:1] == b"{" and not file.endswith((".yaml", ".yml")):
+    if _is_json(raw, file):
         return _json(raw, file)  # the hub names the place of what is wrong inside
     return _yaml(raw, file, by)
 

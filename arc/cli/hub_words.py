@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ class SignalLoop(asyncio.SelectorEventLoop):
         super().add_signal_handler(sig, noted)
 
 
-def run_the_hub(around: Around, *, once: bool, take_over: bool) -> int:
+def run_the_hub(around: Around, *, once: bool, take_over: bool, web: bool = False) -> int:
     """Until a signal comes; with `once` until every sensor has run. Ctrl-C gives 130."""
     from arc.config import read_fleet
     from arc.door import fleet_of
@@ -47,11 +48,13 @@ def run_the_hub(around: Around, *, once: bool, take_over: bool) -> int:
     settings = read_fleet(fleet_of(around.fleet, around.environ))
     loop = SignalLoop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        code = runner.run(_run(settings, around, once=once, take_over=take_over))
+        code = runner.run(_run(settings, around, once=once, take_over=take_over, web=web))
     return Exit.INTERRUPTED if signal.SIGINT in loop.came else code
 
 
-async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over: bool) -> int:
+async def _run(
+    settings: FleetSettings, around: Around, *, once: bool, take_over: bool, web: bool
+) -> int:
     from arc.running import run_hub
 
     hub = await _built(settings, take_over=take_over)
@@ -60,10 +63,27 @@ async def _run(settings: FleetSettings, around: Around, *, once: bool, take_over
     count = counted(len(settings.nodes), "node")
     voice.say(f"hub {settings.hub} of {settings.fleet}: {count}, policy {settings.policy}, "
               f"term {hub.lease.term}, {settings.file}")  # fmt: skip
-    runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
+    async with _page_beside(hub, voice, wanted=web and not once):
+        runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
     if voice.unheard is not None:
         raise voice.unheard
     return max((told.report.exit_code for told in runs), default=Exit.DONE)
+
+
+@asynccontextmanager
+async def _page_beside(hub: Hub, voice: Voice, *, wanted: bool) -> AsyncIterator[None]:
+    """While this lasts, the page runs too, if it is wanted; what becomes of it disturbs nobody."""
+    if not wanted:
+        yield
+        return
+    from arc.web.child import PageBeside
+
+    page = asyncio.create_task(PageBeside(hub, voice.say).keep(), name="page")
+    try:
+        yield
+    finally:
+        page.cancel()
+        await asyncio.gather(page, return_exceptions=True)
 
 
 async def _built(settings: FleetSettings, *, take_over: bool) -> Hub:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent_node.errors import NodeError
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import safe_text
 from arc.errors import ArcError, NotFound
@@ -76,9 +78,12 @@ def add_node(  # noqa: PLR0913, PLR0917 - one option for each thing about a node
         operator_key=_file(operator_key), dry_run=dry_run, yes=yes,
     )  # fmt: skip
     around, steps = here(), _steps(dry_run=dry_run)
+    this_end = _this_end(around)
     with _told_when_cut_off(around, steps):
-        asyncio.run(join(wanted, _this_end(around), steps))
+        asyncio.run(join(wanted, this_end, steps))
     _let_the_hub_follow(around, steps, name, wanted=True)
+    _note(around, steps, "node_joined", name, where=f"{user}@{host}:{port}",
+          host_key=_pinned(this_end, name))  # fmt: skip
     return _told("nodes.add", around, steps, {"node": name, "where": f"{user}@{host}:{port}"})
 
 
@@ -87,7 +92,10 @@ def trust_node(name: Node, fingerprint: Fingerprint = "", dry_run: DryRun = Fals
     from arc.joining.trusting import trust
 
     around, steps = here(), _steps(dry_run=dry_run)
-    asyncio.run(trust(name, fingerprint, _this_end(around), steps))
+    this_end = _this_end(around)
+    with _told_when_cut_off(around, steps):
+        asyncio.run(trust(name, fingerprint, this_end, steps))
+    _note(around, steps, "node_trusted", name, host_key=_pinned(this_end, name))
     return _told("nodes.trust", around, steps, {"node": name})
 
 
@@ -118,6 +126,7 @@ def remove_node(
     if _let_the_hub_follow(around, steps, name, wanted=False):
         with suppress(NotFound):  # nothing more to say of a node that is gone
             _hub_says(around, "resume", name)
+    _note(around, steps, "node_removed", name, reason=reason)
     return _told("nodes.remove", around, steps, {"node": name})
 
 
@@ -128,13 +137,28 @@ def _hub_says(around: Around, verb: str, name: str, **more: JsonValue) -> Told:
 
 @contextmanager
 def _told_when_cut_off(around: Around, steps: Steps) -> Iterator[None]:
-    """Ctrl-C leaves behind what was done; it is said."""
+    """Ctrl-C, and a fault of ours, leave behind what was done; it is said. Errors of steps say so
+    themselves.
+    """
     try:
         yield
-    except KeyboardInterrupt:
-        step = f"cut off at: {steps.under_way.name}; " if steps.under_way else ""
-        around.talk(f"{step}{safe_text(steps.so_far())}\n")
-        raise
+    finally:
+        error = sys.exception()
+        if error is not None and not isinstance(error, ArcError | NodeError):
+            step = f"cut off at: {steps.under_way.name}; " if steps.under_way else ""
+            around.talk(f"{step}{safe_text(steps.so_far())}\n")
+
+
+def _note(around: Around, steps: Steps, event: str, name: str, **facts: str) -> None:
+    """A line in the hub's log, where anything was changed; without one that is a warning."""
+    if steps.dry_run or not any(one.changed for one in steps.done):
+        return
+    said: JsonObject = {"event": event, "node": name,
+                        **{fact: text for fact, text in facts.items() if text}}  # fmt: skip
+    try:
+        around.ask(around, "nodes.noted", said, timeout_s=KNOWS_S)
+    except ArcError as error:
+        steps.warnings.append(f"arc log has no line of it: {error}")
 
 
 def _texts(given: list[str] | None) -> tuple[str, ...]:
@@ -177,6 +201,11 @@ def _this_end(around: Around) -> Here:
 
     settings = read_fleet(fleet_of(around.fleet, around.environ))
     return Here(settings, around.environ, lambda question: _asked(around, question))
+
+
+def _pinned(this_end: Here, name: str) -> str:
+    key = this_end.pins.pinned(name)
+    return key.fingerprint if key is not None else ""
 
 
 def _asked(around: Around, question: str) -> str | None:

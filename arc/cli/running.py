@@ -21,6 +21,7 @@ from .asking import ask_the_hub
 
 LISTED = (  # groups that are their list
     "tasks", "dag", "nodes", "sensors", "skills", "doubts", "dead", "schedules", "notify",
+    "webhooks",
 )  # fmt: skip
 HELP = ("-h", "--help")
 

@@ -15,7 +15,7 @@ from .options import DryRun, only_said
 
 RUN_S = 900.0
 sensors = typer.Typer(help="The hub's scheduled work.", invoke_without_command=True)
-skills = typer.Typer(help="The same, by the words of a sensor.", invoke_without_command=True)
+skills = typer.Typer(help="The sensors, each by words of its own.", invoke_without_command=True)
 
 # The words of our own sensors. Those of other packages' are `status` and `run`.
 VERBS = {

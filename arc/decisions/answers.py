@@ -93,7 +93,7 @@ class WhyTask:
 
     task: QueuedTask
     node: str
-    verdict: str  # WAIT | CHANGE | ESCALATE
+    verdict: str  # WAIT | CHANGE | ESCALATE; DONE: there is nothing to wait for
     result: str  # one sentence
     checks: tuple[Check, ...] = ()
     receivers: int = 0

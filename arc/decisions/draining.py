@@ -42,11 +42,12 @@ def plan_drains(
     and pins do. The owner of the domain comes first, then who also does it, the least loaded of
     them; counted again after every planned move. What none of them may take goes to the hub's
     `inbox`: it executes nothing, so no rule is broken, and the router hands it on as soon as
-    somebody may have it. With `inbox` None such a task stays, with the reason.
+    somebody may have it. With `inbox` None such a task stays, with the reason. Where nobody
+    drains, no node is judged.
     """
-    known = receivers(view, facts=facts or {}, health=health or HealthLimits(),
-                      stale_after_s=limits.stale_after_s)  # fmt: skip
     leaving = drains(view, limits)
+    known = receivers(view, facts=facts or {}, health=health or HealthLimits(),
+                      stale_after_s=limits.stale_after_s) if leaving else ()  # fmt: skip
     draft = _Draft(tuple(one for one in known if one.name != inbox), inbox, mint)
     counts: list[KeptCount] = []
     for name in leaving:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .crowds import Crowd, Stock
+from .domains import lacks, powers_of
 from .limits import StealLimits
 from .memory import Memory
 from .view import NodeSeen, QueuedTask
 
-STOPPED_S = 86_400.0  # where no dispatcher runs, nothing starts: as good as a day
+STOPPED_S = 86_400.0  # where it never starts, for want of a dispatcher or an agent: like a day
 
 
 @dataclass(eq=False)
@@ -26,6 +27,7 @@ class Line:
     running_s: float
     usual_s: float  # of one task
     spread: float  # waiting tasks for each one of the page
+    unfit: frozenset[str] = frozenset()  # uids of those that no agent there can run
 
     @cached_property
     def waiting(self) -> list[QueuedTask]:
@@ -39,10 +41,14 @@ class Line:
 
     def here_s(self, ahead: int) -> float:
         """How long until a task with so many of the page before it would start if it stayed."""
+        if self.unfit and self.waiting[ahead].uid in self.unfit:
+            return STOPPED_S
         return (self.running_s + ahead * self.spread * self.usual_s) / self.slots
 
     def relief_s(self, ahead: int, task: QueuedTask) -> float:
         """How much waiting it would save those behind it, all together, if this task left."""
+        if task.uid in self.unfit:
+            return 0.0
         behind = self.stock.left - 1 - ahead * self.spread
         return behind * (task.expected_s or self.usual_s) / self.slots if behind > 0 else 0.0
 
@@ -70,8 +76,9 @@ def _line_of(stock: Stock, node: NodeSeen, limits: StealLimits, memory: Memory) 
     page = stock.queue.tasks
     spread = max(stock.queue.total / len(page), 1.0) if page else 1.0
     running_s = running_left_s(node, limits, memory)
-    usual_s = _usual_s(page, limits, memory)
-    return Line(stock, max(node.report.slots, 1), running_s, usual_s, spread)
+    usual_s, powers = _usual_s(page, limits, memory), powers_of(node)
+    unfit = frozenset(task.uid for task in page if lacks(task.needs, powers) is not None)
+    return Line(stock, max(node.report.slots, 1), running_s, usual_s, spread, unfit)
 
 
 def running_left_s(node: NodeSeen, limits: StealLimits, memory: Memory) -> float:

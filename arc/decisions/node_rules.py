@@ -173,7 +173,15 @@ def no_surplus(pending: int, free_slots: int) -> str | None:
 
 def free_slots_of(node: NodeSeen) -> int:
     """The slots in which the node itself would start what waits there."""
-    return node.report.free_slots if node.report.dispatcher == "running" else 0
+    report = node.report
+    if report.dispatcher != "running":
+        return 0
+    return min(report.free_slots, startable(node)) if report.unmet_count else report.free_slots
+
+
+def startable(node: NodeSeen) -> int:
+    """How many of those that wait there some agent there can run; the others never start there."""
+    return max(node.report.pending_count - node.report.unmet_count, 0)
 
 
 def idle_seconds(node: NodeSeen) -> float | None:

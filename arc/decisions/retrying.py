@@ -57,10 +57,10 @@ def plan_retries(
     """
     known = memory or Memory()
     taken = {} if limits.swift else known.taken  # its bound is no number for each interval
-    fleet = receivers(view, facts=facts or {}, health=health or HealthLimits(),
-                      stale_after_s=limits.stale_after_s)  # fmt: skip
-    draft = _Draft(fleet, limits, known, mint, Counter(taken))
     givers = retries(view, limits)
+    fleet = receivers(view, facts=facts or {}, health=health or HealthLimits(),
+                      stale_after_s=limits.stale_after_s) if givers else ()  # fmt: skip
+    draft = _Draft(fleet, limits, known, mint, Counter(taken))
     for name in givers:
         queue = queues.get(name)
         for task in queue.tasks if isinstance(queue, Queue) else ():

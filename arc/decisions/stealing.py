@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from operator import attrgetter
+
+from agent_node.strict import JsonObject
 
 from .crowds import Crowd, Likeness, Sorter, Stock
 from .domains import Domain
@@ -22,7 +24,9 @@ from .swift import reasons_swiftly, steal_swiftly
 from .view import FleetView, NodeSeen, Queue, QueuedTask, Queues
 from .wanting import asking, merged, still_wanting, wanting
 
-__all__ = ("asking", "busy_to_ask", "merged", "plan_steals", "still_wanting", "wanting")
+__all__ = (
+    "asking", "busy_to_ask", "look_and_plan", "merged", "plan_steals", "still_wanting", "wanting",
+)  # fmt: skip
 
 
 _PRIORITY = attrgetter("priority")
@@ -32,10 +36,56 @@ def busy_to_ask(
     view: FleetView, limits: StealLimits, memory: Memory | None = None
 ) -> tuple[NodeVerdict, ...]:
     """The nodes whose queues a plan needs to see; none where no idle node waits for them."""
-    verdicts = judge_nodes(view, limits, memory)
+    return _to_ask(judge_nodes(view, limits, memory))
+
+
+def _to_ask(verdicts: Sequence[NodeVerdict]) -> tuple[NodeVerdict, ...]:
     if not any(one.part == "idle" for one in verdicts):
         return ()
     return tuple(one for one in verdicts if one.part == "busy")
+
+
+Looking = Generator[tuple[tuple[str, ...], JsonObject], Queues, tuple[StealPlan, Queues]]
+
+
+def look_and_plan(
+    view: FleetView,
+    *,
+    domains: Sequence[Domain],
+    limits: StealLimits,
+    mint: Callable[[], str],
+    memory: Memory | None = None,
+) -> Looking:
+    """A whole cycle's plan, step by step: yields whom to ask what, and is sent the queues.
+
+    Queues are asked only where there are an idle and a busy node; at most twice, the second time
+    where a page was full of tasks that the hungry node may not do. Returns the plan and the queues.
+    """
+    verdicts = judge_nodes(view, limits, memory)  # once: of many nodes they cost most of a plan
+
+    def planned(queues: Queues) -> StealPlan:
+        return plan_steals(view, queues, domains=domains, limits=limits, mint=mint, memory=memory,
+                           verdicts=verdicts)  # fmt: skip
+
+    names = tuple(one.name for one in _to_ask(verdicts))
+    request = asking(view, limits, domains, memory, verdicts=verdicts) if names else {}
+    queues = (yield names, request) if names else {}
+    plan = planned(queues)
+    hidden, again = still_wanting(plan, view, queues, limits, memory, verdicts=verdicts)
+    if not hidden:
+        return plan, queues
+    more = _both(queues, (yield hidden, again))
+    return planned(more), more
+
+
+def _both(first: Queues, again: Queues) -> Queues:
+    """A second look that failed takes nothing away from the first."""
+    found = dict(first)
+    for name, queue in again.items():
+        before = found.get(name)
+        if isinstance(before, Queue) and isinstance(queue, Queue):
+            found[name] = merged(before, queue)
+    return found
 
 
 def plan_steals(
@@ -46,15 +96,18 @@ def plan_steals(
     limits: StealLimits,
     mint: Callable[[], str],
     memory: Memory | None = None,
+    verdicts: tuple[NodeVerdict, ...] | None = None,
 ) -> StealPlan:
     """The moves that the policy of `limits` makes, and the first reason why every other task stays.
 
     `queues` has an entry for each of `busy_to_ask`; a missing one counts as not looked into. The
     counts of a node add up to its READY tasks, so that nothing is kept in silence. Same view, same
-    queues, same limits: the same plan, but for the transfer ids, which `mint` makes.
+    queues, same limits: the same plan, but for the transfer ids, which `mint` makes. `verdicts` are
+    those of `judge_nodes`, where somebody has them already.
     """
     known = memory or Memory()
-    verdicts = judge_nodes(view, limits, known)
+    if verdicts is None:
+        verdicts = judge_nodes(view, limits, known)
     idle = [one.name for one in verdicts if one.part == "idle"]
     busy = [one.name for one in verdicts if one.part == "busy"]
     if not idle or not busy:

@@ -7,7 +7,7 @@ pins and states alone, and never of priorities, thresholds, hops or caps.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_node.strict import JsonObject, JsonValue
@@ -15,7 +15,14 @@ from agent_node.strict import JsonObject, JsonValue
 from .domains import Domain, belongs_to, is_foreign, lacks, may_do, powers_of, touches_never
 from .limits import StealLimits
 from .memory import Memory
-from .node_rules import THIEF_RULES, busy_rules, first_objection, idle_rules
+from .node_rules import (
+    THIEF_RULES,
+    busy_rules,
+    first_objection,
+    free_slots_of,
+    idle_rules,
+    startable,
+)
 from .objections import Objection
 from .rules import task_objections
 from .view import FleetView, NodeSeen, Queue, QueuedTask, Queues
@@ -48,7 +55,7 @@ def free_nodes(
     return tuple(
         node
         for node in sorted(view.seen, key=lambda node: node.name)
-        if node.report.free_slots > node.report.pending_count
+        if node.report.free_slots > startable(node)
         and first_objection(_FREE_RULES, node, limits, known) is None
     )
 
@@ -93,7 +100,7 @@ def stranded_now(
     waiting = _waiting(nodes, queues)
     found: list[Stranded] = []
     for node in free_nodes(view, limits, known):
-        match = next((one for one in waiting if _may_run(one[1], node, domains)), None)
+        match = next((one for one in waiting if may_run(one[1], node, domains)), None)
         if match is not None:
             waiting.remove(match)
             giver = nodes[match[0]]
@@ -123,19 +130,26 @@ def _waiting(nodes: dict[str, NodeSeen], queues: Queues) -> list[tuple[str, Queu
         (name, task)
         for name, queue in sorted(queues.items())
         if isinstance(queue, Queue) and name in nodes
-        for task in queue.tasks[_own_slots(nodes[name]) :]
+        for task in _beyond_its_slots(nodes[name], queue.tasks)
     ]
 
 
-def _own_slots(node: NodeSeen) -> int:
-    return node.report.free_slots if node.report.dispatcher == "running" else 0
+def _beyond_its_slots(node: NodeSeen, tasks: Sequence[QueuedTask]) -> Iterator[QueuedTask]:
+    """What no agent there can run takes none of its slots."""
+    slots, powers = free_slots_of(node), powers_of(node)
+    for task in tasks:
+        if slots and lacks(task.needs, powers) is None:
+            slots -= 1
+        else:
+            yield task
 
 
 def _surplus(node: NodeSeen) -> int:
-    return node.report.pending_count - _own_slots(node)
+    return node.report.pending_count - free_slots_of(node)
 
 
-def _may_run(task: QueuedTask, node: NodeSeen, domains: Sequence[Domain]) -> bool:
+def may_run(task: QueuedTask, node: NodeSeen, domains: Sequence[Domain]) -> bool:
+    """Whether this work may be run there at all: by domains, needs, pins and state alone."""
     belongs = belongs_to(task, domains)
     return (
         task.state == "READY"

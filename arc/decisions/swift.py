@@ -61,7 +61,7 @@ class Givers:
     """
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._ranked = sorted((line.rank(), line) for line in lines)
+        self._ranked = sorted((line.rank(), line) for line in lines if line.stock.queue.tasks)
         self._heaps: dict[object, list[tuple[tuple[float, str], Line]]] = {}
 
     def best_for(self, receiver: Receiver, pairs: Pairs) -> Found | None:
@@ -142,8 +142,9 @@ def _steal(found: Found, receiver: Receiver, mint: Callable[[], str]) -> Steal:
     receiver.taken += 1
     receiver.planned += 1
     receiver.load_s += task.expected_s or line.usual_s
-    whose = whose_work(crowd, receiver.node)
-    because = f"{whose}; starts about {lasting(max(found.sooner_s, 0.0))} sooner there"
+    sooner = f"starts about {lasting(max(found.sooner_s, 0.0))} sooner there"
+    gain = f"no agent on {stock.node} can run it" if task.uid in line.unfit else sooner
+    because = f"{whose_work(crowd, receiver.node)}; {gain}"
     return Steal(mint(), task, stock.node, receiver.node.name, because)
 
 

@@ -30,6 +30,10 @@ OTHER = "other"
 Labels = tuple[tuple[str, str], ...]
 Tally = Counter[tuple[str, Labels]]
 
+WORDS_MAX = 40  # types, and models, of one node that are told apart; the rest is `other`
+Words = dict[str, set[str]]
+
+_is_model = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,63}").fullmatch
 _is_word = re.compile(r"[a-z][a-z0-9_-]{0,63}").fullmatch
 _COUNTED = {
     "task_added": "tasks_added_total",
@@ -50,21 +54,24 @@ _ENDS = {"task_completed": "tasks_completed_total", "task_failed": "tasks_failed
 
 
 def tally_events(
-    node: str, events: Iterable[JsonObject], waiting: MutableMapping[str, datetime]
-) -> Tally:
+    node: str, events: Iterable[JsonObject], waiting: MutableMapping[str, datetime],
+    words: Words | None = None,
+) -> Tally:  # fmt: skip
     """What these events of one node add to its counts.
 
     `waiting` is what is remembered between two pages: since when a task is READY. A wait whose
-    beginning was not heard is not counted.
+    beginning was not heard is not counted. So is `words`: which types and models of this node have
+    a label of their own, as many as may have one.
     """
     found: Tally = Counter()
+    known = {} if words is None else words
     for event in events:
-        _count(found, node, event)
+        _count(found, node, event, known)
         _note_wait(found, node, event, waiting)
     return found
 
 
-def _count(found: Tally, node: str, event: JsonObject) -> None:
+def _count(found: Tally, node: str, event: JsonObject, words: Words) -> None:
     name = str(event.get("event"))
     if name in _COUNTED:
         found[_COUNTED[name], (("node", node),)] += UNIT
@@ -82,9 +89,24 @@ def _count(found: Tally, node: str, event: JsonObject) -> None:
         kind = "crash" if not data.get("error_kind") else _kind(data["error_kind"])
         found[_ENDS[name], (*agent, ("reason", kind))] += UNIT
     else:
-        found[_ENDS[name], agent] += UNIT
-    found["task_cost_usd_total", agent] += _millionths(data.get("cost_usd"))
+        found[_ENDS[name], (*agent, *_labels(words, type=event.get("type")))] += UNIT
+    labels = _labels(words, type=event.get("type"), model=data.get("model"))
+    cost = millionths(data.get("cost_usd")) or 0
+    found["task_cost_usd_total", tuple(sorted((*agent, *labels)))] += cost
     found["agent_busy_seconds_total", agent] += _seconds(data.get("duration_s"))
+
+
+def _labels(words: Words, **said: JsonValue) -> Labels:
+    """A label for what is known; nothing for what is not, and `other` for one too many."""
+    return tuple((name, _of_few(words.setdefault(name, set()), value))
+                 for name, value in said.items() if isinstance(value, str) and value)  # fmt: skip
+
+
+def _of_few(known: set[str], value: str) -> str:
+    if value not in known and (len(known) >= WORDS_MAX or not _is_model(value)):
+        return OTHER
+    known.add(value)
+    return value
 
 
 def _kind(said: JsonValue) -> str:
@@ -139,14 +161,15 @@ def _word(value: JsonValue) -> str:
     return value if isinstance(value, str) and _is_word(value) else OTHER
 
 
-def _millionths(value: JsonValue) -> int:
-    """Money as a decimal string; what is none, or absurd, is not counted."""
+def millionths(value: JsonValue) -> int | None:
+    """Money as a decimal string; None: it is none, or absurd."""
+    if not isinstance(value, str) or len(value) > COST_TEXT_MAX:
+        return None
     try:
-        readable = isinstance(value, str) and len(value) <= COST_TEXT_MAX
-        money = Decimal(str(value)) if readable else Decimal(0)
+        money = Decimal(value)
     except InvalidOperation:
-        return 0
-    return int(money * UNIT) if money.is_finite() and 0 <= money <= COST_MAX else 0
+        return None
+    return int(money * UNIT) if money.is_finite() and 0 <= money <= COST_MAX else None
 
 
 def _seconds(value: JsonValue) -> int:

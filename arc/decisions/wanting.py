@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent_node.strict import JsonObject, JsonValue
 
 from .domains import Domain, powers_of
-from .explain import StealPlan
+from .explain import NodeVerdict, StealPlan
 from .limits import StealLimits
 from .memory import Memory
 from .node_rules import judge_nodes
@@ -16,6 +16,7 @@ from .pairing import receivers_of
 from .view import FleetView, NodeSeen, Queue, Queues
 
 PAGE_MIN, PAGE_MAX = 10, 200
+Verdicts = Sequence[NodeVerdict]
 
 
 def asking(
@@ -23,10 +24,15 @@ def asking(
     limits: StealLimits,
     domains: Sequence[Domain],
     memory: Memory | None = None,
+    *,
+    verdicts: Verdicts | None = None,
 ) -> JsonObject:
-    """The fields of the `candidates` request that every busy node is sent in this cycle."""
+    """The fields of the `candidates` request that every busy node is sent in this cycle.
+
+    `verdicts` are those of `judge_nodes`, where somebody has them already.
+    """
     known = memory or Memory()
-    idle = _idle(view, limits, known)
+    idle = _idle(view, limits, known, verdicts)
     return _request(idle, limits, known)
 
 
@@ -47,22 +53,26 @@ def still_wanting(
     queues: Queues,
     limits: StealLimits,
     memory: Memory | None = None,
+    *,
+    verdicts: Verdicts | None = None,
 ) -> tuple[tuple[str, ...], JsonObject]:
     """Whom to ask once more, and what: some node has room, and a page was cut before its work.
 
     Five hundred tasks for one node must not hide the one task for another. Ask, `merged` the
     answers, plan again. No names: nothing was hidden.
     """
-    known = memory or Memory()
-    got = {steal.idle for steal in plan.steals}
-    hungry = [node for node in _idle(view, limits, known) if node.name not in got]
     full = limits.per_cycle <= len(plan.steals) and not limits.swift
     cut = [
         name
         for name, queue in queues.items()
         if isinstance(queue, Queue) and queue.eligible > len(queue.tasks)
     ]
-    if full or not hungry or not cut:
+    if full or not cut:
+        return (), {}
+    known = memory or Memory()
+    got = {steal.idle for steal in plan.steals}
+    hungry = [node for node in _idle(view, limits, known, verdicts) if node.name not in got]
+    if not hungry:
         return (), {}
     return tuple(sorted(cut)), _request(hungry, limits, known)
 
@@ -75,8 +85,11 @@ def merged(first: Queue, again: Queue) -> Queue:
     return replace(first, tasks=(*first.tasks, *more[:room]))
 
 
-def _idle(view: FleetView, limits: StealLimits, memory: Memory) -> list[NodeSeen]:
-    idle = {one.name for one in judge_nodes(view, limits, memory) if one.part == "idle"}
+def _idle(
+    view: FleetView, limits: StealLimits, memory: Memory, verdicts: Verdicts | None = None
+) -> list[NodeSeen]:
+    judged = judge_nodes(view, limits, memory) if verdicts is None else verdicts
+    idle = {one.name for one in judged if one.part == "idle"}
     return sorted((node for node in view.seen if node.name in idle), key=lambda node: node.name)
 
 

@@ -13,7 +13,7 @@ class Life:
     """What a state means to somebody who asks why the task does not move."""
 
     state: str
-    verdict: str  # WAIT | CHANGE | ESCALATE
+    verdict: str  # DONE | WAIT | CHANGE | ESCALATE
     says: str
     verbs: tuple[str, ...] = ()  # commands with TASK in the task's place
 
@@ -46,7 +46,7 @@ LIVES: dict[str, Life] = {
         Life("FAILED", "CHANGE", "it failed", ("arc tasks retry TASK",)),
         Life("DEAD_LETTERED", "CHANGE", "it failed for good; it runs again only by your word",
              (_SHOW, "arc tasks retry TASK", _CANCEL)),
-        Life("COMPLETED", "WAIT", "it is done", (_SHOW,)),
+        Life("COMPLETED", "DONE", "it completed; there is nothing to wait for", (_SHOW,)),
         Life("CANCELLED", "CHANGE", "it was cancelled", ("arc tasks retry TASK",)),
     )
 }  # fmt: skip

@@ -36,7 +36,7 @@ health: {{every: 2s, disk_over: 100%}}
 rebalance:
   every: 2s
   idle_min: 1s
-{swift}domains:
+{swift}{web}domains:
   protocol: {{skills: [stacks-js, clarity]}}
   research: {{skills: [arc-research], prefix: ["Research:"]}}
   integrations: {{skills: [github-issues, webhooks]}}
@@ -47,9 +47,12 @@ _SWIFT = "  transfer: 0s\n  gain_min: 0s\n  task_takes: 1s\n"
 
 
 async def open_fleet(
-    folder: Path, homes: Mapping[str, Path], *, policy: str, batch: int, stack: AsyncExitStack
-) -> FleetSettings:
+    folder: Path, homes: Mapping[str, Path], *, policy: str, batch: int, stack: AsyncExitStack,
+    page: int | None = None,
+) -> FleetSettings:  # fmt: skip
     """The settings of a fleet that can be reached; its servers close with `stack`.
+
+    `page`: the port of the page that may act; None: there is none.
 
     Keys are made for it alone, and every host key is pinned before anything is asked.
     """
@@ -68,6 +71,7 @@ async def open_fleet(
     lines.append(f"  - {{name: {LOCAL}, local: true, home: nodes/{LOCAL}}}\n")
     swift = _SWIFT if policy == "swift" else ""
     file = folder / "fleet.yaml"
-    text = _FLEET.format(policy=policy, batch=batch, swift=swift, nodes="".join(lines))
+    web = "" if page is None else f"web: {{port: {page}, actions: true}}\n"
+    text = _FLEET.format(policy=policy, batch=batch, swift=swift, web=web, nodes="".join(lines))
     file.write_text(text, encoding="utf-8")
     return read_fleet(file)

@@ -24,6 +24,7 @@ class Wish:
     policy: str = POLICIES[0]
     once: bool = False
     keep: bool = False
+    web: bool = False
     arc: str = "arc"
 
 

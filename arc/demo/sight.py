@@ -40,6 +40,7 @@ class Sight:
     policy: str
     ledger: Ledger
     reached: dict[str, str] = field(default_factory=dict)  # node: its address
+    page: str = ""  # its address; "": there is none
     tasks: dict[str, DemoTask] = field(default_factory=dict)
     nodes: tuple[NodeLine, ...] = ()
     inbox: int | None = None

@@ -15,6 +15,7 @@ from agent_node.ulid import new_ulid
 from .evidence import judge
 from .fleet import NAMES, SHORTENED
 from .nodes import DemoNodes
+from .page import address_of, free_port, page_beside
 from .picture import Picture
 from .result import DemoFailed, Result, Wish
 from .sight import Sight
@@ -84,7 +85,11 @@ class Story:
             settings = await open_fleet(
                 self.sight.folder, homes, policy=self.wish.policy,
                 batch=max(BATCH, self.wish.tasks // 4), stack=stack,
+                page=free_port() if self.wish.web else None,
             )  # fmt: skip
+            if self.wish.web:
+                self.sight.page = address_of(settings.web.port)
+                self.picture.tell(f"the page: {self.sight.page}")
             self.sight.reached = {
                 node.name: f"{node.host}:{node.port}" if node.host else "on this machine"
                 for node in settings.nodes
@@ -93,7 +98,8 @@ class Story:
             stack.push_async_callback(hub.close)
             await self._until_up()
             await self._give(hub, demo_tasks(self.wish.tasks, pace=self._pace, mint=_mint))
-            await self._with_the_hub(hub)
+            async with page_beside(hub, self._happened, wanted=self.wish.web):
+                await self._with_the_hub(hub)
 
     @property
     def _pace(self) -> float:

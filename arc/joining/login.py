@@ -16,10 +16,9 @@ from typing import Self
 import asyncssh
 
 from arc.errors import LoginRefused, NodeUnreachable, WrongUse
-from arc.keys import private_key_path
-from arc.links.hostkeys import KINDS, HostKey, parse_host_key
-from arc.links.ssh import CIPHERS, CONNECT_S, KEX, MACS, is_strict, let_go, where
-from arc.links.translating import BANNER, KEYS, LOGIN, TCP, Failure, explain, not_strict
+from arc.links.hostkeys import HostKey
+from arc.links.ssh import CONNECT_S, Login, Witness, connect, hubs_login, is_strict, let_go, where
+from arc.links.translating import Failure, explain, not_strict
 from arc.settings import FleetSettings, NodeEntry
 
 from .asking import There
@@ -69,9 +68,9 @@ class OwnLogin:
 
 async def shown_key(node: NodeEntry, settings: FleetSettings) -> HostKey:
     """The host key that the machine shows now. No name, no login and no byte of ours follows it."""
-    witness = Witness()
+    witness, nobody = Witness(), Login(node.user or "", keys=None)
     try:
-        await let_go(await _connect(node, settings, None, witness, keys=None))
+        await let_go(await _connect(node, settings, None, witness, nobody))
     except (OSError, asyncssh.Error) as error:
         if witness.offered is None:
             raise explain(node.name, _failure(node, error, witness, None)) from error
@@ -87,10 +86,13 @@ async def own_login(
     """Logged in as the operator: by `identity`, else by the agent and the usual keys at home."""
     keys = _own_keys(identity, environ)
     tried = str(identity) if identity else _tried(environ)
-    agent = None if identity else environ.get("SSH_AUTH_SOCK")
+    login = Login(
+        node.user or "", keys, agent=None if identity else environ.get("SSH_AUTH_SOCK"),
+        signatures=SIGNATURES, limit_s=LOGIN_S,
+    )  # fmt: skip
     witness = Witness()
     try:
-        connection = await _connect(node, settings, key, witness, keys=keys, agent=agent)
+        connection = await _connect(node, settings, key, witness, login)
     except asyncssh.PermissionDenied as error:
         text = f"{where(node)} did not take your own key (tried: {tried})"
         named = f"-i {identity} " if identity else ""
@@ -109,36 +111,20 @@ async def hub_login(
 ) -> asyncssh.SSHClientConnection:
     """Logged in with the hub's own key alone, as the hub will be."""
     witness = Witness()
-    own = asyncssh.read_private_key(private_key_path(settings.state))
     try:
-        return await _connect(node, settings, key, witness, keys=[own])
+        return await _connect(node, settings, key, witness, hubs_login(node, settings))
     except (OSError, asyncssh.Error) as error:
         raise explain(node.name, _failure(node, error, witness, key)) from error
+    except ValueError as error:  # our own key's file
+        raise NodeUnreachable(node.name, f"{error}; nothing was sent") from error
 
 
 async def _connect(
-    node: NodeEntry, settings: FleetSettings, trusted: HostKey | None, witness: Witness, *,
-    keys: list[asyncssh.SSHKey] | None, agent: str | None = None,
+    node: NodeEntry, settings: FleetSettings, trusted: HostKey | None, witness: Witness,
+    login: Login,
 ) -> asyncssh.SSHClientConnection:  # fmt: skip
-    """Everything is said, and the same ssh_config is read as by the hub's own links."""
-    config = settings.ssh_config
-    known = [] if trusted is None else [asyncssh.import_public_key(trusted.text)]
-    kinds = KINDS.values() if trusted is None else [KINDS[trusted.kind]]
-    connection = await asyncssh.connect(
-        node.host or "", node.port, config=None if config is None else [str(config)],
-        client_factory=lambda: witness, username=node.user or "",
-        client_keys=keys, client_certs=[], passphrase=None,
-        agent_path=agent, agent_identities=None, agent_forwarding=False, pkcs11_provider=None,
-        known_hosts=(known, [], []), host_key_alias=node.name, x509_trusted_certs=None,
-        server_host_key_algs=[name for names in kinds for name in names],
-        password=None, preferred_auth=["publickey"], public_key_auth=True,
-        password_auth=False, kbdint_auth=False, host_based_auth=False, disable_trivial_auth=True,
-        gss_host=None, gss_kex=False, gss_auth=False, gss_delegate_creds=False,
-        kex_algs=list(KEX), encryption_algs=list(CIPHERS), mac_algs=list(MACS),
-        compression_algs=["none"], signature_algs=list(SIGNATURES),
-        connect_timeout=CONNECT_S, login_timeout=LOGIN_S, tcp_keepalive=True,
-        env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
-    )  # fmt: skip
+    """By the same profile as the hub's own links."""
+    connection = await connect(node, settings, trusted, witness, login)
     if not is_strict(connection):
         connection.abort()
         raise not_strict(node.name, where(node))
@@ -190,30 +176,3 @@ def _failure(
 ) -> Failure:
     return Failure(where(node), witness.stage, type(error).__name__, str(error), CONNECT_S,
                    pinned, witness.offered)  # fmt: skip
-
-
-class Witness(asyncssh.SSHClient):
-    """Sees which host key is shown, and how far the connection comes."""
-
-    def __init__(self) -> None:
-        self.offered: HostKey | None = None
-        self._connection: asyncssh.SSHClientConnection | None = None
-
-    @property
-    def stage(self) -> str:
-        """One of the words that errors know."""
-        if self._connection is None:
-            return TCP
-        if self._connection.get_extra_info("server_version") is None:
-            return BANNER
-        return LOGIN if self._connection.get_server_host_key() else KEYS
-
-    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        self._connection = conn
-
-    def validate_host_public_key(
-        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
-    ) -> bool:
-        """Asked for a key that nobody confirmed: never trusted, only looked at."""
-        self.offered = parse_host_key(key.export_public_key().decode())
-        return False

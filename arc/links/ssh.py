@@ -7,6 +7,7 @@ import getpass
 import socket
 from asyncio.trsock import TransportSocket
 from contextlib import suppress
+from dataclasses import dataclass
 
 import asyncssh
 
@@ -37,7 +38,7 @@ class SshWay:
         self._connection: asyncssh.SSHClientConnection | None = None
         self._lifetime: Lifetime | None = None
         self._retired: list[Lifetime] = []
-        self._witness = _Witness()
+        self._witness = Witness()
 
     @property
     def stage(self) -> str:
@@ -80,9 +81,11 @@ class SshWay:
             pinned = self._keys.pinned(self._node.name)
         except StateBroken as error:
             raise NodeUnreachable(self._node.name, f"{error}; nothing was sent") from error
-        self._witness = _Witness()
+        self._witness = Witness()
         try:
-            self._connection = await connect(self._node, self._settings, pinned, self._witness)
+            login = hubs_login(self._node, self._settings)
+            self._connection = await connect(self._node, self._settings, pinned, self._witness,
+                                             login)  # fmt: skip
         except (OSError, asyncssh.Error) as error:
             failure = self._failure(error, CONNECT_S, pinned)
             if failure.may_be_about_keys:
@@ -98,14 +101,9 @@ class SshWay:
 
     def _failure(self, error: Exception, limit_s: float, pinned: HostKey | None) -> Failure:
         return Failure(
-            where=where(self._node),
-            stage=self._witness.stage,
-            kind=type(error).__name__,
-            reason=str(error),
-            seconds=limit_s,
-            pinned=pinned,
-            offered=self._witness.offered,
-        )
+            where=where(self._node), stage=self._witness.stage, kind=type(error).__name__,
+            reason=str(error), seconds=limit_s, pinned=pinned, offered=self._witness.offered,
+        )  # fmt: skip
 
 
 async def _begin(
@@ -136,46 +134,62 @@ async def offered_key(node: NodeEntry, settings: FleetSettings) -> HostKey | Non
 
     The handshake ends at the key: no name, no login and no byte of ours follows.
     """
-    witness = _Witness()
+    witness = Witness()
     try:
-        connection = await connect(node, settings, None, witness)
+        connection = await connect(node, settings, None, witness, hubs_login(node, settings))
     except (OSError, asyncssh.Error):
         return witness.offered  # refused by us, as meant; without a key the first error stands
     await let_go(connection)
     return witness.offered
 
 
-async def connect(
-    node: NodeEntry, settings: FleetSettings, pinned: HostKey | None, witness: _Witness
-) -> asyncssh.SSHClientConnection:
-    """The only place where a hub that runs connects to anything. All is said, nothing inherited.
+@dataclass(frozen=True)
+class Login:
+    """Who logs in, with which keys. All else about a connection is the same for everybody."""
 
-    No ~/.ssh/config, agent, forwarding, password or environment; without a pinned key no host is
-    trusted, and the connection ends at the host's key.
+    user: str | tuple[()]  # (): as ssh_config says
+    keys: list[asyncssh.SSHKey] | None
+    agent: str | None = None  # the socket of one that may be asked; None: none is
+    signatures: tuple[str, ...] = ("ssh-ed25519",)
+    limit_s: float = CONNECT_S
+    alive_every_s: float = 0.0  # 0: nothing is asked while nothing is said
+
+
+def hubs_login(node: NodeEntry, settings: FleetSettings) -> Login:
+    """As the hub, with its own key alone."""
+    user = node.user or (getpass.getuser() if settings.ssh_config is None else ())
+    keys = [read_private_key(settings.state)]
+    return Login(user, keys, limit_s=CONNECT_S, alive_every_s=ALIVE_EVERY_S)
+
+
+async def connect(
+    node: NodeEntry, settings: FleetSettings, pinned: HostKey | None, witness: Witness,
+    login: Login,
+) -> asyncssh.SSHClientConnection:  # fmt: skip
+    """The only place where anything of ours connects over SSH. All is said, nothing inherited.
+
+    No ~/.ssh/config, forwarding, password or environment, and no agent that `login` does not name;
+    without a pinned key no host is trusted, and the connection ends at the host's key.
     """
-    if pinned is None:
-        algorithms = [name for names in KINDS.values() for name in names]
-        trusted = []
-    else:
-        algorithms = list(KINDS[pinned.kind])
-        trusted = [asyncssh.import_public_key(pinned.text)]
+    trusted = [] if pinned is None else [asyncssh.import_public_key(pinned.text)]
+    kinds = KINDS.values() if pinned is None else [KINDS[pinned.kind]]
     own_config = settings.ssh_config
     return await asyncssh.connect(
         node.host or "", node.port,
         config=None if own_config is None else [str(own_config)],
         client_factory=lambda: witness,
-        username=node.user or (getpass.getuser() if own_config is None else ()),
-        client_keys=[read_private_key(settings.state)], client_certs=[], passphrase=None,
+        username=login.user, client_keys=login.keys, client_certs=[], passphrase=None,
         known_hosts=(trusted, [], []), host_key_alias=node.name,
-        server_host_key_algs=algorithms,
-        x509_trusted_certs=None, agent_path=None, agent_identities=None, agent_forwarding=False,
-        pkcs11_provider=None, password=None, preferred_auth=["publickey"], public_key_auth=True,
+        server_host_key_algs=[name for names in kinds for name in names],
+        x509_trusted_certs=None, agent_path=login.agent, agent_identities=None,
+        agent_forwarding=False, pkcs11_provider=None,
+        password=None, preferred_auth=["publickey"], public_key_auth=True,
         password_auth=False, kbdint_auth=False, host_based_auth=False, disable_trivial_auth=True,
         gss_host=None, gss_kex=False, gss_auth=False, gss_delegate_creds=False,
         kex_algs=list(KEX), encryption_algs=list(CIPHERS), mac_algs=list(MACS),
-        compression_algs=["none"], signature_algs=["ssh-ed25519"],
-        connect_timeout=CONNECT_S, login_timeout=CONNECT_S, tcp_keepalive=True,
-        keepalive_interval=ALIVE_EVERY_S, keepalive_count_max=ALIVE_MISSES,
+        compression_algs=["none"], signature_algs=list(login.signatures),
+        connect_timeout=CONNECT_S, login_timeout=login.limit_s, tcp_keepalive=True,
+        keepalive_interval=login.alive_every_s, keepalive_count_max=ALIVE_MISSES,
         env={}, send_env=[], request_pty=False, x11_forwarding=False, encoding=None,
     )  # fmt: skip
 
@@ -199,7 +213,7 @@ async def let_go(connection: asyncssh.SSHClientConnection) -> None:
         connection.abort()
 
 
-class _Witness(asyncssh.SSHClient):
+class Witness(asyncssh.SSHClient):
     """Watches one connection come up, so that an error can say how far it came."""
 
     def __init__(self) -> None:

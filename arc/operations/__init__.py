@@ -28,6 +28,7 @@ Operation = Callable[["Hub", JsonObject], Awaitable[Told]]
 # name: module of this package; the function there has the operation's name with `_` for `.`
 OPERATIONS: dict[str, str] = {
     "status": "status",
+    "page.now": "page_now",
     "plan": "plan",
     "why.task": "why",
     "why.node": "why",
@@ -52,6 +53,7 @@ OPERATIONS: dict[str, str] = {
     "nodes.drain": "nodes_steer",
     "nodes.suspend": "nodes_steer",
     "nodes.leave": "nodes_leave",
+    "nodes.noted": "nodes_noted",
     "nodes.fence": "nodes_fence",
     "nodes.upgrade": "nodes_upgrade",
     "fleet.pause": "fleet",
@@ -72,6 +74,9 @@ OPERATIONS: dict[str, str] = {
     "dead.list": "dead",
     "dead.show": "dead",
     "dead.change": "dead_change",
+    "webhooks.list": "webhooks",
+    "webhooks.show": "webhooks",
+    "webhooks.take": "webhooks",
     "notify.list": "notices",
     "notify.test": "notices",
     "budget": "budgets",

@@ -32,14 +32,14 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
     heard = _heard_today(hub)
     names = sorted({*hub.roles(), *(node for node in heard if node not in {"", INBOX})})
     nodes: list[JsonValue] = [
-        {"node": name, "known": name in answers.said, "heard_today_usd": _money(heard.get(name)),
+        {"node": name, "known": name in answers.said, "heard_today_usd": money(heard.get(name)),
          "spent_today_usd": _own(answers.said.get(name, []))}
         for name in names
     ]  # fmt: skip
     data: JsonObject = {
         "scopes": [one for name in sorted(answers.said) for one in answers.said[name]
                    if one["limit_usd"] is not None],
-        "nodes": nodes, "heard_today_usd": _money(sum(heard.values())),
+        "nodes": nodes, "heard_today_usd": money(sum(heard.values())),
         "unread": [*sorted(answers.failed)],
     }  # fmt: skip
     return Told(data, 3 if answers.failed else 0, answers.partial, not_asked(hub))
@@ -73,5 +73,6 @@ def _heard_today(hub: Hub) -> Counter[str]:
     return found
 
 
-def _money(millionths: int | None) -> str:
+def money(millionths: int | None) -> str:
+    """USD, exactly, with two places at least."""
     return format((Decimal(millionths or 0) / UNIT).normalize() + Decimal("0.00"), "f")

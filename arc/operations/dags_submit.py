@@ -20,6 +20,7 @@ from arc.looking import INBOX
 from . import Told
 from .everybody import incarnation_of
 from .finding import Found, find_task
+from .sensing import router_turn
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -80,7 +81,7 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "tasks": said.tasks or len(graph.members), "dry_run": dry_run, **paths,
         "names": {one.task.uid: one.name for one in graph.members},
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
-        "hub_running": hub.schedule is not None,
+        "hub_running": hub.schedule is not None, "router": router_turn(hub),
     }, exit=REFUSED if refused else 0)  # fmt: skip
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import to_wire
 from agent_node.text import safe_text, short_uids
 from agent_node.ulid import is_ulid
+from arc.asking import ENTRIES_MAX, reading
 from arc.dead_answers import Letter, Meant, letter_line, meant_by, read_dead, total_of
 from arc.errors import Ambiguous, ArcError, NotFound, NotFoundYet
 from arc.links import Link
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 LETTERS_MAX = 20_000  # of one node that one answer looks at
 SHOWN = 200
+ATTEMPTS = 100  # of one dead letter
 CANDIDATES = 20
 
 
@@ -98,14 +100,39 @@ async def dead_list(hub: Hub, args: JsonObject) -> Told:
 
 
 async def dead_show(hub: Hub, args: JsonObject) -> Told:
-    """One dead letter whole: every attempt, where, by whom, how it failed and what it cost."""
+    """One dead letter whole: every attempt, where, by whom, how it failed and what it cost.
+
+    `attempts` and `after` ask its node for other attempts than the last hundred.
+    """
+    asked = Fields(args)
     pile = await pile_of(hub, Meant())
-    letter = pick(pile, Fields(args).text("task", 64))
+    letter = pick(pile, asked.text("task", 64))
     data: JsonObject = {
         **letter_line(letter), "resolution": letter.resolution, "task": to_wire(letter.task),
-        "history": [dict(one) for one in letter.attempts],
+        "history": [dict(one) for one in letter.attempts], "after": None, "next": None,
     }  # fmt: skip
-    return Told(data, warnings=pile.warnings)
+    if not asked.has("attempts") and not asked.has("after"):
+        return Told(data, warnings=pile.warnings)
+    page, warnings = await _attempts(hub, letter, asked)
+    return Told({**data, **page}, warnings=(*pile.warnings, *warnings))
+
+
+async def _attempts(
+    hub: Hub, letter: Letter, asked: Fields
+) -> tuple[JsonObject, tuple[str, ...]]:  # fmt: skip
+    """The attempts that were asked for, as the node of the dead letter tells them."""
+    after = asked.maybe_whole("after", 0, 10**9)
+    most = asked.maybe_whole("attempts", 1, PAGE) or ATTEMPTS
+    told = await link_of(hub, letter.node).ask(
+        "show", {"uid": letter.task.uid, "attempts": most, "attempts_after": after})  # fmt: skip
+    with reading(letter.node, "show"):
+        said = Fields(told)
+        history: list[JsonValue] = [one.values for one in said.objects("attempts", ENTRIES_MAX)]
+        following = said.maybe_whole("attempts_next", 0, 10**9)
+    if "attempts_next" in told:
+        return {"history": history, "after": after, "next": following}, ()
+    old = f"{letter.node} is too old to tell other attempts than the last {len(history)}"
+    return {"history": history[-most:]}, (old,)
 
 
 def pick(pile: Pile, part: str) -> Letter:

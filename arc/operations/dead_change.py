@@ -172,10 +172,29 @@ async def _replaced(hub: Hub, letters: Sequence[Letter], decision: Decision) -> 
     if added.outcome != "refused":
         why = f"replaced by {added.uid}" + (f": {decision.reason}" if decision.reason else "")
         told = Decision("cancel", why[:REASON_MAX], decision.by, decision.dry_run, {}, None)
-        results += await _told(link_of(hub, letter.node), [letter], told)
+        said = await _told(link_of(hub, letter.node), [letter], told)
+        results += said
+        if added.outcome == "added" and any(one["outcome"] == "refused" for one in said):
+            results.append(await _taken_back(link, result, decision))
     if not decision.dry_run:
         _remember(hub, decision, results)
     return _answer(results, decision, [], ())
+
+
+async def _taken_back(link: Link, copy: JsonObject, decision: Decision) -> JsonObject:
+    """Somebody let the dead task live again meanwhile, so the work that was to stand in its place
+    would be done twice; where that has begun already, the answer says so.
+    """
+    why = f"{copy['replaces']} is no dead letter any more, so nothing takes its place"
+    fields: JsonObject = {"uids": [copy["uid"]], "reason": why, "by": decision.by,
+                          "dry_run": decision.dry_run, **await incarnation_of(link)}  # fmt: skip
+    (one,) = read_changed(link.name, "cancel", await link.ask("cancel", fields))
+    refused = one.because
+    return {
+        **copy, "outcome": "refused", "state": str(one.task.state) if one.task else "",
+        "rule": refused.rule if refused else "not_dead",
+        "because": f"{why}; its copy could not be cancelled: {refused.text}" if refused else why,
+    }  # fmt: skip
 
 
 def _copy_of(letter: Letter, decision: Decision, uid: str) -> JsonObject:

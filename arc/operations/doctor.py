@@ -18,11 +18,12 @@ from agent_node.plain_files import read_plain
 from agent_node.reports import StatusReport
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
-from agent_node.text import size
+from agent_node.text import counted, size
 from arc.asking import read_report
 from arc.decisions.limits import HealthLimits
 from arc.errors import ArcError
 from arc.links import Link, Met
+from arc.secret_files import BadSecret, read_secret
 
 from . import Told
 from .everybody import check_node
@@ -91,8 +92,8 @@ def _folder(hub: Hub, *, fix: bool) -> list[Check]:
     if wrong:
         shown = ", ".join(os.path.relpath(place, state) for place in wrong[:5])
         hint = "" if fix else "arc doctor --fix takes the others' rights away"
-        checks.append(Check("state", "bad", f"others may read {len(wrong)} files: {shown}",
-                            hint, mended=fix))  # fmt: skip
+        many = counted(len(wrong), "file")
+        checks.append(Check("state", "bad", f"others may read {many}: {shown}", hint, mended=fix))
     else:
         checks.append(Check("state", "ok", f"{state}: only this user may read it"))
     last = next(iter(hub.journal.runs.last("fleet-health")), None)
@@ -151,9 +152,22 @@ def _settings(hub: Hub) -> list[Check]:
     from arc.config_check import check_fleet
 
     found = check_fleet(hub.settings)
+    secrets = [*_secrets(hub)]
     if not found:
-        return [Check("fleet.yaml", "ok", f"{len(hub.settings.nodes)} nodes, no findings")]
-    return [Check("fleet.yaml", "warn", f"{one.where}: {one.text}", one.hint) for one in found]
+        many = counted(len(hub.settings.nodes), "node")
+        return [Check("fleet.yaml", "ok", f"{many}, no findings"), *secrets]
+    return [*(Check("fleet.yaml", "warn", f"{one.where}: {one.text}", one.hint) for one in found),
+            *secrets]  # fmt: skip
+
+
+def _secrets(hub: Hub) -> Iterator[Check]:
+    """A secret is read when a message comes or goes; that is late to learn that it cannot be."""
+    for one in hub.settings.webhooks:
+        try:
+            read_secret(one.secret_file)
+        except BadSecret as error:
+            hint = error.hint or "arc explain ARC-SECRET"
+            yield Check(f"webhook {one.name}", "bad", str(error), hint)
 
 
 async def _node(link: Link, limits: HealthLimits) -> list[Check]:

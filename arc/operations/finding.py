@@ -49,7 +49,8 @@ async def find_task(hub: Hub, part: str) -> Found:
     """
     wanted = part.strip().upper()
     if not _is_part(wanted):
-        raise WrongUse(f"{part[:40]!r} is no part of a uid: digits, letters but I, L, O, U")
+        raise WrongUse(f"{part[:40]!r} is no part of a uid: digits, letters but I, L, O, U",
+                       hint="arc tasks list shows the tasks, arc dag list the graphs")  # fmt: skip
     asked: JsonObject = {"match": wanted, "limit": CANDIDATES_MAX}
     answers = await ask_all(hub, "list", asked, lambda node, said: read_listed(node, said).tasks)
     by_uid: dict[str, dict[str, Task]] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject, JsonValue
 from arc.asking import read_shown
+from arc.custody import settled_elsewhere
 from arc.errors import ArcError
 from arc.looking import INBOX
 
@@ -33,7 +34,7 @@ async def leftovers(hub: Hub) -> list[JsonValue]:
 
 async def _waits(hub: Hub, uid: str) -> bool:
     """Whether it still waits here. Where the queue cannot say, what was true last is not hidden."""
-    if uid not in hub.journal.ends.of([uid]):
+    if uid not in settled_elsewhere(hub, [uid]):
         return False
     try:
         shown = read_shown(INBOX, uid, await hub.inbox.ask("show", {"uid": uid}))

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.why_states import NO_HUB, PAUSED
 from arc.journal_runs import Run
 from arc.sensor import QUIET_S, Sensor, is_quiet
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
+ROUTER = "fleet-router"
 LATE = 2.5  # intervals without a run after which a sensor counts as late
 
 
@@ -55,6 +57,25 @@ def _state(
     if last.report.outcome in {"failed", "could_not_look"}:
         return last.report.outcome
     return "late" if runs and ago > LATE * every_s else "on time" if runs else "no hub"
+
+
+def router_turn(hub: Hub) -> JsonObject:
+    """When what is in the hub's queue is looked at by itself, for whoever has just added to it.
+
+    `in_s` 0: at once, by the policy; None: not by itself, and `because` says why.
+    """
+    schedule, paused = hub.schedule, hub.journal.words.fleet_paused()
+    if schedule is None:
+        return {"in_s": None, "at": None, "because": NO_HUB}
+    if paused is not None:
+        return {"in_s": None, "at": None, "because": PAUSED}
+    at = schedule.next_run(ROUTER)
+    if at is None:
+        return {"in_s": None, "at": None, "because": f"the sensor {ROUTER} is disabled"}
+    if hub.settings.steal.swift:
+        return {"in_s": 0.0, "at": None, "because": "policy swift"}
+    in_s = max((at - hub.clock.now()).total_seconds(), 0.0)
+    return {"in_s": round(in_s, 1), "at": iso(at), "because": ""}
 
 
 def run_of(run: Run) -> JsonObject:

@@ -9,8 +9,10 @@ from agent_node import __version__
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted
+from arc.circling import circles_now
 from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
+from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look, look
 
 from . import Told
@@ -37,26 +39,28 @@ _TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH
 async def status(hub: Hub, args: JsonObject) -> Told:
     """One fresh look at every node; nothing is changed by it."""
     seen = await look(hub)
-    nodes: list[JsonValue] = [_seen(hub, one) for one in seen.view.seen]
-    nodes += [_unseen(one) for one in seen.view.unseen]
+    nodes: list[JsonValue] = [seen_line(hub, one) for one in seen.view.seen]
+    nodes += [unseen_line(one) for one in seen.view.unseen]
     nodes.sort(key=lambda one: str(one["node"]) if isinstance(one, dict) else "")
     paused = hub.journal.words.fleet_paused()
     word: JsonValue = None
     if paused is not None:
         word = {"by": paused.by, "reason": paused.reason, "at": iso(paused.at)}
     silent = seen.view.silent
-    graphs = await graphs_now(hub, [one.name for one in seen.whole.seen if one.name in hub.links])
+    graphs = await graphs_now(hub, [one.name for one in seen.whole.seen if one.name in hub.links
+                                    and one.report.graphs_count != 0])  # fmt: skip
     data: JsonObject = {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
                 "term": hub.lease.term, "paused": word,
                 "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()
                          if hub.settings.node(said.node) is not None]},
-        "needs_you": [*_settings(hub), *await with_kinds(seen, needs_you(seen)),
-                      *await leftovers(hub), *graphs.needs_you, *untold(hub)],
+        "needs_you": [*complaints(hub), *await with_kinds(seen, needs_you(seen)),
+                      *await leftovers(hub), *doubted_ends(hub), *circles_now(hub),
+                      *graphs.needs_you, *untold(hub)],
         "graphs": graphs.counts,
         "nodes": nodes,
-        "inbox": _inbox(seen.inbox),
+        "inbox": inbox_line(seen.inbox),
         "stranded": stranded_of(hub),
         "sensors": sensor_lines(hub),
         **_moves(hub),
@@ -84,7 +88,8 @@ def needs_you(seen: Look) -> list[JsonValue]:
     return said
 
 
-def _settings(hub: Hub) -> list[JsonValue]:
+def complaints(hub: Hub) -> list[JsonValue]:
+    """What is wrong with fleet.yaml since it was changed; nothing: it is obeyed."""
     if not hub.complaint:
         return []
     return [{"node": hub.settings.file.name, "try": "arc config check",
@@ -141,11 +146,13 @@ _BY_WORD = {
     " dead:": "arc dead list",
     " parked:": "arc tasks list --state PARKED",
     " held ": "arc doubts list",
+    " wait for money": "arc budget",
     "quarantined": "arc explain quarantined",
 }
 
 
-def _seen(hub: Hub, node: NodeSeen) -> JsonObject:
+def seen_line(hub: Hub, node: NodeSeen) -> JsonObject:
+    """One node that answered."""
     report = node.report
     since = parse_iso(report.idle_since) if report.idle_since else None
     idle_s = (parse_iso(report.written_at) - since).total_seconds() + node.age_s if since else None
@@ -179,14 +186,16 @@ def reason_of(node: NodeSeen) -> str:
     return "; ".join(filter(None, (node.report.reason, daemon)))
 
 
-def _unseen(node: NodeUnseen) -> JsonObject:
+def unseen_line(node: NodeUnseen) -> JsonObject:
+    """One node of which nothing is known, and why."""
     state = "suspended" if node.rule == "suspended" else "unseen"
     return {"node": node.name, "seen": False, "state": state, "rule": node.rule,
             "reason": node.because, "code": node.code, "owns": list(node.role.owns),
             "also": list(node.role.also)}  # fmt: skip
 
 
-def _inbox(inbox: NodeSeen | NodeUnseen) -> JsonObject:
+def inbox_line(inbox: NodeSeen | NodeUnseen) -> JsonObject:
+    """The hub's own queue."""
     if isinstance(inbox, NodeUnseen):
         return {"seen": False, "reason": inbox.because, "code": inbox.code}
     report = inbox.report

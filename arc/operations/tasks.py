@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
-from agent_node.fields import one_of
+from agent_node.errors import BadInput
+from agent_node.fields import is_name, one_of
 from agent_node.queries import Shown
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
@@ -23,37 +24,68 @@ from . import Told
 from .everybody import Answers, ask_all, check_node, link_of, not_asked
 from .finding import find_task
 from .staying import Reasons
+from .why_waiting import holds_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 OPEN = [str(state) for state in State
         if state not in {State.COMPLETED, State.CANCELLED, State.MOVED}]  # fmt: skip
-PAGE = 1000
+PAGE, PAGE_MIN = 1000, 100  # tasks that one request asks a node for
+DIGITS = 19  # of a place in a queue
 LIST_MAX = 10_000
 
 
 async def tasks_list(hub: Hub, args: JsonObject) -> Told:
-    """The tasks of the fleet that fit, in the order they came at each node; ended ones if asked."""
+    """The tasks of the fleet that fit, in the order they came at each node; ended ones if asked.
+
+    `next` is where the next page begins, given back as `after`; null: this was the last. A task
+    that moves meanwhile may stand on two pages, or on none.
+    """
     asked = Fields(args)
     states = _states(asked)
     node = asked.maybe_node("node")
     if node is not None and node != "inbox":
         check_node(hub, node)
-    limit = asked.limit(200, LIST_MAX)
+    limit, after = asked.limit(200, LIST_MAX), _after(asked)
     asked.maybe_whole("priority", 1, 10)  # also where no task is there to compare
     found = await asyncio.gather(*(
-        _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1)
-        for name in sorted([node] if node else hub.links)
+        _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1,
+                  after.seq if name == after.node else 0)
+        for name in sorted([node] if node else hub.links) if name >= after.node
     ))  # fmt: skip
     tasks = [(at, one) for at, some in found if not isinstance(some, ArcError) for one in some]
     failed = {at: some for at, some in found if isinstance(some, ArcError)}
     _note_ends(hub, [(at, one.task) for at, one in tasks])
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
     listed: list[JsonValue] = [_row(reasons, at, one) for at, one in tasks[:limit]]
-    data: JsonObject = {"tasks": listed, "more": len(tasks) > limit, "unread": [*sorted(failed)],
-                        "open_only": states == OPEN}  # fmt: skip
+    more = len(tasks) > limit
+    data: JsonObject = {"tasks": listed, "more": more, "unread": [*sorted(failed)],
+                        "open_only": states == OPEN,
+                        "next": _place(*tasks[limit - 1]) if more else None}  # fmt: skip
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
+
+
+@dataclass(frozen=True)
+class Place:
+    """After which task of which node a page begins; nodes before that one are over."""
+
+    node: str = ""
+    seq: int = 0
+
+
+def _after(asked: Fields) -> Place:
+    said = asked.maybe_text("after", 64)
+    if said is None:
+        return Place()
+    node, colon, seq = said.rpartition(":")
+    if not (colon and is_name(node) and seq.isascii() and seq.isdigit() and len(seq) < DIGITS):
+        raise BadInput("should be what an earlier page gave as `next`", "after")
+    return Place(node, int(seq))
+
+
+def _place(node: str, last: Ranked) -> str:
+    return f"{node}:{last.task.seq or 0}"
 
 
 def _note_ends(hub: Hub, tasks: list[tuple[str, Task]]) -> None:
@@ -73,11 +105,12 @@ class Ranked:
 
 
 async def _tasks_of(
-    link: Link, states: list[str], fits: Callable[[Task], bool], most: int
+    link: Link, states: list[str], fits: Callable[[Task], bool], most: int, after: int
 ) -> tuple[str, list[Ranked] | ArcError]:
     """The first tasks of one node that fit, however many others stand before them."""
     found: list[Ranked] = []
-    asked: JsonObject = {"states": list[JsonValue](states), "limit": PAGE}
+    asked: JsonObject = {"states": list[JsonValue](states), "limit": min(PAGE, max(most, PAGE_MIN)),
+                         "after": after}  # fmt: skip
     try:
         while len(found) < most:
             page = read_listed(link.name, await link.ask("list", dict(asked)))
@@ -114,7 +147,7 @@ def _fits(asked: Fields, task: Task) -> bool:
 def _row(reasons: Reasons, node: str, ranked: Ranked) -> JsonObject:
     """One line of the list, with why a task that waits is still there."""
     task = ranked.task
-    rule, because = reasons.about(node, task) if task.state == State.READY else ("", "")
+    rule, because = reasons.about(node, task) if task.state == State.READY else _held_by(task)
     return {
         "uid": task.uid, "subject": task.subject, "priority": task.priority, "node": node,
         "state": str(task.state), "skills": list[JsonValue](task.skills), "domain": task.domain,
@@ -123,6 +156,12 @@ def _row(reasons: Reasons, node: str, ranked: Ranked) -> JsonObject:
         "rule": rule, "because": because,
         "tier": ranked.order.get("tier"), "effective": ranked.order.get("effective"),
     }  # fmt: skip
+
+
+def _held_by(task: Task) -> tuple[str, str]:
+    """Why a task that is PENDING does not become READY, in its node's own words."""
+    held = holds_of(task) if task.state == State.PENDING else []
+    return (held[0].rule, held[0].because) if held else ("", "")
 
 
 async def tasks_count(hub: Hub, args: JsonObject) -> Told:

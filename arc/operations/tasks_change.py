@@ -8,18 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from agent_node.clock import parse_iso
 from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import FIELDS, State, task_from
 from agent_node.text import counted
 from arc.asking import read_added, read_changed
+from arc.entitling import tying
 from arc.errors import ArcError, WrongUse
 from arc.links import Link
 
 from . import Told
 from .everybody import incarnation_of, link_of, partial
 from .finding import Found, find_task
+from .sensing import router_turn
 from .ties import tied
 
 if TYPE_CHECKING:
@@ -43,8 +46,11 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     asked = Fields(args)
     node, dry_run = asked.maybe_node("to") or "inbox", asked.flag("dry_run")
     given = await tied(hub, asked.entries("tasks", TASKS_MAX))
-    tasks = [_checked(hub, entry, place) for place, entry in enumerate(given)]
+    tasks = [_checked(hub, entry, f"tasks[{place}]" if len(given) > 1 else "")
+             for place, entry in enumerate(given)]  # fmt: skip
     link, by = link_of(hub, node), _by(args)
+    if not dry_run:
+        tying(hub)(node, tasks)
     results: list[JsonObject] = []
     for trial in (True, False) if len(tasks) > BATCH_MAX and not dry_run else (dry_run,):
         results = [one for start in range(0, len(tasks), BATCH_MAX)
@@ -57,8 +63,9 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     if any(task.get("depends_on") for task in tasks):
         hub.awaiting, hub.tied_at = True, hub.clock.boottime()
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
-                 "hub_running": hub.schedule is not None},
-                exit=REFUSED if refused else 0, warnings=tuple(_unknown(tasks)))  # fmt: skip
+                 "hub_running": hub.schedule is not None, "router": router_turn(hub)},
+                exit=REFUSED if refused else 0,
+                warnings=(*_unknown(tasks), *_too_late(tasks)))  # fmt: skip
 
 
 def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
@@ -68,6 +75,13 @@ def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
         close = difflib.get_close_matches(name.lower()[:80], FIELDS, n=1, cutoff=0.5)
         meant = f"; did you mean {close[0]}?" if close else ""
         yield f"{counted(many, 'task')} with an unknown field {name!r}, kept in extra{meant}"
+
+
+def _too_late(tasks: list[JsonObject]) -> Iterator[str]:
+    late = sum(parse_iso(str(task["deadline"])) <= parse_iso(str(task["not_before"]))
+               for task in tasks if task.get("deadline") and task.get("not_before"))  # fmt: skip
+    if late:
+        yield f"{counted(late, 'task')} may not start before the deadline has passed"
 
 
 def _with_the_others(one: JsonObject) -> JsonObject:
@@ -88,15 +102,17 @@ async def _add(link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool) -
     ]  # fmt: skip
 
 
-def _checked(hub: Hub, entry: JsonValue, place: int) -> JsonObject:
-    """The task as it will be sent: with a uid of its own, so that a lost answer may be repeated."""
+def _checked(hub: Hub, entry: JsonValue, place: str) -> JsonObject:
+    """The task as it will be sent: with a uid of its own, so that a lost answer may be repeated.
+    `place` is where it stands among several.
+    """
     if not isinstance(entry, dict):
-        raise BadInput("each task is an object", f"tasks[{place}]")
+        raise BadInput("each task is an object", place)
     task = {"uid": hub.mint(), **entry}
     try:
         task_from(task)
     except BadInput as error:
-        raise BadInput(str(error), f"tasks[{place}]") from error
+        raise BadInput(str(error), place) from error
     return task
 
 

@@ -10,6 +10,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from arc.asking import queued, read_shown
 from arc.decisions.explain import Steal
+from arc.entitling import tying
 from arc.errors import NeedsWord, WrongUse
 from arc.sensor import Moved
 from arc.transfer import Outcome, carry_out
@@ -42,7 +43,8 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
         steals = [await _steal(hub, one, to, asked) for one in found]
         if asked.flag("dry_run"):
             return Told({"planned": steps(steals), "results": [], "dry_run": True})
-        outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"))
+        outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"),
+                                   note=tying(hub))  # fmt: skip
     lives = _remember_ends(hub, outcomes)
     because = f"{BY_HAND} by {asked.text_or('by', 'human:unknown')}: "
     because += asked.text_or("reason", "no reason given", 1000)

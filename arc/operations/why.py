@@ -10,6 +10,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task
 from arc.asking import queued, read_listed
+from arc.custody import settled_elsewhere
 from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
@@ -41,6 +42,7 @@ REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 RUNNING_MAX = 1000
 # Refusals of a node that it repeats however often it is asked.
 STAYS = frozenset({"already_here", "newer_known", "key_taken", "hash_mismatch"})
+_ENDED_BADLY = frozenset({"FAILED", "RETRYING", "DEAD_LETTERED", "CANCELLED", "PARKED"})
 CYCLES = 100  # of which the journal is asked whether they could look
 
 
@@ -180,7 +182,7 @@ def _by_hand(
     hub: Hub, task: QueuedTask, situation: Situation, *, refused: str
 ) -> tuple[str, ...]:
     """Of a task that has ended elsewhere: its end counts; or another node than that one runs it."""
-    end = hub.journal.ends.of([task.uid]).get(task.uid)
+    end = settled_elsewhere(hub, [task.uid]).get(task.uid)
     no = {refused, end.node if end else ""}
     others = tuple(node for node in situation.view.seen if node.name not in no)
     elsewhere = replace(situation, view=replace(situation.view, seen=others))
@@ -209,6 +211,8 @@ def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:
         "uid": found.uid, "node": found.node, "state": str(task.state), "subject": task.subject,
         "priority": task.priority, "skills": list[JsonValue](task.skills), "domain": task.domain,
         "needs": list[JsonValue](task.needs), "copies": dict(found.copies),
+        "ended_at": task.completed_at,
+        "failure_reason": task.failure_reason if task.state in _ENDED_BADLY else None,
         "waits_s": None if waits_s is None else round(max(waits_s, 0.0), 1),
         "waiting_there": node.report.pending_count if isinstance(node, NodeSeen) else None,
         "said": [{"run": run, "node": one.node, "rule": one.rule, "because": one.because}

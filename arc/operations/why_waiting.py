@@ -29,7 +29,7 @@ async def waiting_of(hub: Hub, task: Task) -> JsonObject:
     edges = edges_of(task.depends_on, of=task.uid)
     needed = await asyncio.gather(*(_needed(hub, edge.needs, edge.on_failure)
                                     for edge in edges[:LOOKED_MAX]))  # fmt: skip
-    answer = why_it_waits(task.uid, needed, _holds(task))
+    answer = why_it_waits(task.uid, needed, holds_of(task))
     return {} if answer is None else _out(answer, more=len(edges) - len(needed))
 
 
@@ -43,7 +43,7 @@ async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:
     return Needed(uid, on_failure, str(found.task.state), found.node, found.task.subject)
 
 
-def _holds(task: Task) -> list[Hold]:
+def holds_of(task: Task) -> list[Hold]:
     """What keeps it beside its edges, in its node's own words."""
     return [
         Hold(safe_text(str(one["rule"]), 64), safe_text(str(one.get("text") or ""), TEXT_MAX))

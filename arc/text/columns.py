@@ -10,7 +10,8 @@ from agent_node.text import ago, duration, safe_text, short_uids, table
 
 from .look import Look
 
-SUBJECT_MAX = 48
+SUBJECT_MAX, SUBJECT_MIN = 48, 20
+OTHERS = 56  # columns that stand beside a subject in most lists
 
 _STATE_COLOUR = {"idle": "32", "working": "36", "unseen": "31", "stopped": "31",
                  "quarantined": "31", "paused": "33", "draining": "33", "drained": "33",
@@ -65,8 +66,13 @@ def unseen(one: JsonObject) -> str:
 
 
 def rows(head: Sequence[str], lines: Iterable[Sequence[str]], look: Look) -> str:
-    """Aligned columns; nothing is cut where no terminal reads along."""
-    return table(head, [list(line) for line in lines], look.width)
+    """Aligned columns; a terminal has them folded to its width, and nothing is ever cut."""
+    listed = [list(line) for line in lines]
+    if look.width is None:
+        return table(head, listed)
+    from .folding import fitted
+
+    return fitted(head, listed, look.width)
 
 
 class Shorts(dict[str, str]):
@@ -82,8 +88,9 @@ def shorts(*lists: Iterable[JsonObject]) -> Shorts:
 
 
 def subject(value: JsonValue, look: Look) -> str:
-    """A task's subject in quotes; cut only for a terminal."""
-    text = safe_text(str(value or ""), SUBJECT_MAX if look.width else None)
+    """A task's subject in quotes; cut only for a terminal, and shorter for a narrow one."""
+    room = max(look.width - OTHERS, SUBJECT_MIN) if look.width else None
+    text = safe_text(str(value or ""), None if room is None else min(room, SUBJECT_MAX))
     return f'"{text}"'
 
 

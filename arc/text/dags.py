@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
-from arc.decisions.why_states import NO_HUB
 
 from .columns import inside, number, objects, rows, said, shorts, subject
 from .look import Look
+from .tasks import routed_when
 
 NAMES_SHOWN = 12
 WAITS_SHOWN = 10
@@ -162,8 +162,8 @@ def render_submitted(data: JsonObject, look: Look) -> str:
         what = f"would be {what}" if outcome == "added" else what
     lines = [f"{said(data.get('dag'))}  {what}: {tasks}  {subject(data.get('title'), look)}",
              *_paths(data, names)]  # fmt: skip
-    if data.get("hub_running") is False and not data.get("dry_run"):
-        lines.append(NO_HUB)
+    if outcome == "added" and not data.get("dry_run"):
+        lines += routed_when(data)
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted
 
 from .columns import inside, number, objects, rows, said, shorts, subject
@@ -44,13 +44,16 @@ def render_letter(data: JsonObject, look: Look) -> str:
     lines = [head, died + said(data.get("message"))]
     if data.get("poison"):
         lines.append("  poison: it failed wherever it was tried")
+    lines += _left_out(data)
     lines += [
         f"  attempt {said(one.get('n'))} on {said(one.get('node'))} by {said(one.get('agent'))}: "
         f"{said(one.get('error_kind') or one.get('outcome'))}, {said(one.get('duration_s'))} s, "
-        f"{said(one.get('cost_usd'))} USD: {said(one.get('message'))}"
+        f"cost {_money(one.get('cost_usd'))}: {said(one.get('message'))}"
         for one in objects(data, "history")
     ]
-    lines.append(f"  cost in all: {said(data.get('total_cost_usd'), 'not known')} USD")
+    if data.get("next"):
+        lines.append(f"  … and more: --after {said(data.get('next'))}")
+    lines.append(f"  cost in all: {_money(data.get('total_cost_usd'))}")
     reviewed, resolved = inside(data, "reviewed"), inside(data, "resolution")
     if reviewed:
         lines.append(f"  reviewed by {said(reviewed.get('by'))} {said(reviewed.get('at'))}: "
@@ -61,6 +64,23 @@ def render_letter(data: JsonObject, look: Look) -> str:
     uid = said(data.get("uid"))
     now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
     return "\n".join([*lines, f"  now: {now} --reason TEXT"])
+
+
+def _money(amount: JsonValue) -> str:
+    return f"{said(amount)} USD" if amount else "not known"
+
+
+def _left_out(data: JsonObject) -> list[str]:
+    """Which attempts before the first that is told there were: a node tells the last hundred."""
+    history, after = objects(data, "history"), data.get("after")
+    first = history[0].get("n") if history else 1
+    begun = after + 1 if isinstance(after, int) else 1
+    if not isinstance(first, int) or first <= begun:
+        return []
+    which = f"  attempts {begun} to {first - 1} are"
+    if isinstance(after, int):
+        return [f"{which} not known there; the cost has what was"]
+    return [f"{which} not told here; ask with --after 0; the cost has them"]
 
 
 def render_decided(data: JsonObject, look: Look) -> str:

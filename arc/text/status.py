@@ -6,6 +6,7 @@ from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
 
 from .columns import age, inside, lasting, number, objects, of_node, rows, said, shorts, unseen
+from .folding import folded
 from .look import Look
 
 NARROW = 72  # columns below which a line keeps name, state, what waits and the reason
@@ -130,16 +131,10 @@ def _moves(data: JsonObject, look: Look) -> str:
         f"{said(one.get('to'))}  {_because(one)}"
         for one in moves
     ]
-    return "\n".join([head, *(_within(line, look) for line in lines)])
+    return "\n".join([head, *(folded(line, look.width) for line in lines)])
 
 
 def _because(one: JsonObject) -> str:
     drains = f"{said(one.get('from'))} drains; " if one.get("why") == "drained" else ""
     return drains + said(one.get("because"))
 
-
-def _within(line: str, look: Look) -> str:
-    """The line, ended where a terminal does."""
-    if look.width is None or len(line) <= look.width:
-        return line
-    return line[: max(look.width - 1, 0)] + "…"

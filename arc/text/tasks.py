@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text, size
-from arc.decisions.why_states import NO_HUB
 
-from .columns import inside, objects, rows, said, shorts, subject
+from .columns import inside, lasting, objects, rows, said, shorts, subject
 from .look import Look
 
 EVENTS_SHOWN = 50
@@ -114,13 +113,30 @@ def render_added(data: JsonObject, look: Look) -> str:
     where = "the hub's queue" if data.get("node") == "inbox" else said(data.get("node"))
     lines = [f"{counted(len(done), 'task')} {word} to {where}"]
     short = shorts(results)
-    lines += [f"  {short[str(one['uid'])]}  {said(one.get('uid'))}  {said(one.get('outcome'))}"
+    would = bool(data.get("dry_run"))
+    lines += [f"  {short[str(one['uid'])]}  {said(one.get('uid'))}  {_outcome(one, would=would)}"
               f"{_why_not(one)}" for one in results[:RESULTS_SHOWN]]  # fmt: skip
     if len(results) > RESULTS_SHOWN:
         lines.append(f"  … and {len(results) - RESULTS_SHOWN} more, see --json")
-    if data.get("node") == "inbox" and done and data.get("hub_running") is False:
-        lines.append(NO_HUB)
+    if data.get("node") == "inbox" and done and not would:
+        lines += routed_when(data)
     return "\n".join(lines)
+
+
+def _outcome(one: JsonObject, *, would: bool) -> str:
+    outcome = said(one.get("outcome"))
+    return f"would be {outcome}" if would and outcome == "added" else outcome
+
+
+def routed_when(data: JsonObject) -> list[str]:
+    """When the router comes to what is in the hub's queue, and how not to wait for it."""
+    turn = inside(data, "router")
+    if turn.get("in_s") is None:
+        return [said(turn.get("because"))] if turn.get("because") else []
+    if not turn.get("in_s"):
+        return ["the router gives it away at once, where a node is free for it"]
+    looks = f"the router looks in {lasting(turn.get('in_s'))}"
+    return [f"{looks}; not to wait: arc sensors run fleet-router"]
 
 
 def render_changed(data: JsonObject, look: Look) -> str:

@@ -56,7 +56,9 @@ def _verdict(data: JsonObject) -> str:
     history, verdict = inside(data, "history"), said(data.get("verdict"))
     result = said(data.get("result"))
     if data.get("moves") or data.get("life"):
-        return f"{verdict}: {result}"
+        ended = f" (ended {said(data.get('ended_at'))})" if data.get("ended_at") else ""
+        of = said(data.get("failure_reason"), "")
+        return f"{verdict}: {result}{ended}" + (f"\n  because: {of}" if of else "")
     cycles = int(number(history.get("cycles")))
     since = f" in {counted(cycles, 'cycle')} since {said(history.get('since'))}" if cycles else ""
     return f"NOT MOVED{since}; {verdict}: {result}"

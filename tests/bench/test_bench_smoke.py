@@ -11,6 +11,7 @@ import pytest
 from bench.__main__ import MODULES, main
 from bench.measuring import Row, in_turns, ratio
 from bench.table import line_of
+from tools.browsers import missing_for_pages
 
 EXPECTED = {
     "graph": {"graph-submit", "fan-out"},
@@ -25,7 +26,7 @@ EXPECTED = {
     "latency": {"add-to-start"},
     "idle": {"idle-cpu", "idle-memory"},
     "plan": {"plan-500-arc0", "plan-growth-arc0", "plan-500-swift", "plan-growth-swift"},
-    "cli": {"arc-help", "arc-status"},
+    "cli": {"arc-help", "arc-status"}, "demo": {"demo-first-move"},
     "status": {"status-100"},
     "empty": {"empty-plan-100"},
     "contact": {"contact-100", "contact-100-real"},
@@ -33,7 +34,12 @@ EXPECTED = {
     "steal": {"steal-p50", "steal-p99"},
     "spread": {"spread-15"},
     "inbox": {"inbox-200"},
+    "policy": {"policy-idle", "policy-wait", "policy-backlog"}, "simulate": {"simulate-50x7"},
     "rest": {"rest-cpu", "rest-memory"},
+    "page": {"page-panel-500", "page-panels-500", "page-bytes-500", "page-cpu-500"},
+    "paint": set() if missing_for_pages() else {"page-paint-5", "page-weight-5"},
+    "beside": {"cycle-page-100"},
+    "tasks": {"tasks-page-100k", "cycle-page-moves"},
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..fleet_builders import (
     a_queue,
     a_queued,
     a_view,
+    an_agent_report,
     an_idle_node,
     looked_into,
     queues,
@@ -142,3 +143,12 @@ def test_seconds_add_up_by_node_and_cause() -> None:
 
     assert add_up(some, 60.0) == {
         ("loom", "low_enough_priority"): 60.0, ("spark", NOBODY_LOOKED): 120.0}  # fmt: skip
+
+
+def test_work_that_its_node_cannot_run_strands_another_though_a_slot_is_free_there() -> None:
+    """Taken away once: counted among what iris starts at once, it strands nobody."""
+    iris = a_node("iris", pending_count=2, unmet_count=1, slots=2)
+    view = a_view(iris, an_idle_node("loom", agents=(an_agent_report("loom", skills=("gpu",)),)))
+    asked = queues(a_queue("iris", a_queued(1, needs=("gpu",)), a_queued(2)))
+
+    assert stranded(view, asked, StealLimits(policy="swift")) == [("loom", NOBODY_LOOKED, "")]

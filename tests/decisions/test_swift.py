@@ -186,3 +186,27 @@ def test_nodes_are_asked_for_their_most_urgent_without_a_threshold() -> None:
     assert "steal_from" not in asked
     assert asked["for"][0]["untagged_from"] == 1  # type: ignore[index,call-overload]
     assert asked["for"][0]["hops_max"] == 2  # type: ignore[index,call-overload]
+
+
+# --- What no agent on its node can run ----------------------------------------------------------
+
+def gpu_node() -> Any:
+    return an_idle_node("loom", idle_s=0, agents=(an_agent_report("loom", skills=("gpu",)),))
+
+
+def test_a_task_that_nobody_on_its_node_can_run_is_taken_though_a_slot_is_free_there() -> None:
+    """Taken away once: with `unmet_count` left out of `free_slots_of`, iris has no surplus."""
+    view = a_view(a_node("iris", pending_count=1, unmet_count=1, slots=2), gpu_node())
+
+    plan = planned(view, queues(a_queue("iris", a_queued(1, needs=("gpu",)))))
+
+    assert got(plan) == {"loom": 1}
+    assert plan.steals[0].because == "untagged: anyone may do it; no agent on iris can run it"
+
+
+def test_it_goes_before_what_its_node_starts_by_itself() -> None:
+    """Taken away once: without `unfit` in `Line.here_s` nothing is worth the move."""
+    view = a_view(a_node("iris", pending_count=3, unmet_count=1, slots=2), gpu_node())
+    asked = queues(a_queue("iris", a_queued(1), a_queued(2), a_queued(3, needs=("gpu",))))
+
+    assert [steal.task.uid for steal in planned(view, asked).steals] == [uid(3)]

@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_node.clock import iso
+from agent_node.strict import JsonObject
 from arc.decisions.tallying import (
     ENDLESS,
     UNIT,
     WAITING_MAX,
     WAITS_S,
+    WORDS_MAX,
+    Words,
     bucket_of,
     quantile,
     tally_events,
@@ -143,3 +146,25 @@ def test_a_run_counts_itself_its_rules_and_its_moves() -> None:
     assert found[count("fleet_refusals_total", rule="urgent", sensor="fleet-rebalance")] == 4 * UNIT
     assert found[count("fleet_moves_total", why="stolen", outcome="moved")] == 2 * UNIT
     assert found[count("sensor_runs_total", sensor="fleet-rebalance", outcome="done")] == UNIT
+
+
+def test_types_and_models_have_labels_of_their_own_where_they_are_said() -> None:
+    data: JsonObject = {"cost_usd": "0.5", "model": "opus-4.1"}
+    ended = {**event("task_completed", n=1, by="coder", data=data), "type": "review"}
+    found = tally_events("iris", [ended], {})
+    assert found[count("tasks_completed_total", agent="coder", node="iris", type="review")] == UNIT
+    whole = {"agent": "coder", "model": "opus-4.1", "node": "iris", "type": "review"}
+    assert found[count("task_cost_usd_total", **whole)] == UNIT // 2
+
+
+def test_a_node_makes_no_more_labels_than_a_few() -> None:
+    """Fails where each word is a row: one node would use up the counts of the whole fleet."""
+    words: Words = {}
+    for number in range(WORDS_MAX + 20):
+        ended = {**event("task_completed", n=1, by="a"), "type": f"kind-{number}"}
+        found = tally_events("iris", [ended], {}, words)
+    assert len(words["type"]) == WORDS_MAX
+    assert found[count("tasks_completed_total", agent="a", node="iris", type="other")] == UNIT
+    strange = {**event("task_completed", n=1, by="a"), "type": 'x" 1\n'}
+    found = tally_events("iris", [strange], {}, words)
+    assert found[count("tasks_completed_total", agent="a", node="iris", type="other")] == UNIT

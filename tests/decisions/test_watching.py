@@ -49,6 +49,11 @@ def test_within_one_window_it_is_added_once() -> None:
     assert why_now(DAY, ends(0, 9), now=NOW, last=last - timedelta(seconds=1)) is not None
 
 
+def test_a_clock_that_was_years_ahead_silences_no_rule() -> None:
+    """Fails where a time that is yet to come counts as a moment ago."""
+    assert why_now(DAY, ends(0, 9), now=NOW, last=NOW + timedelta(days=400)) is not None
+
+
 def test_what_counted_once_does_not_count_for_the_next_window() -> None:
     hour = Failing(0.4, 5, 3600)
     last = NOW - timedelta(seconds=3600)

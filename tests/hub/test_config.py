@@ -384,7 +384,7 @@ def test_the_schema_knows_every_key_and_no_other() -> None:
     assert schema["additionalProperties"] is False
     text = json.dumps(schema)
     assert [key.name for key in keys_of() if f'"{key.name.split(".")[-1]}"' not in text] == []
-    assert text.count('"additionalProperties": false') == 15
+    assert text.count('"additionalProperties": false') == 17
     assert '"default": "30m"' in text
 
 
@@ -479,6 +479,10 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
     ("notify: {x: {on: [birthday], command: [a]}}", "1:19 VALUE"),
     ("notify: {x: {command: [a], email: {to: a@b.c, from: a@b.c}}}", "1:10 CONFLICT"),
     ("notify: {x: {command: []}}", "1:23 VALUE"),
+    ("webhooks: {a: {secret_file: s, task: {subject: s}},\n"  # noqa: ISC004 - one file
+     "  b: {secret_file: ./s, task: {subject: s}}}", "2:7 CONFLICT"),
+    ("notify: {n: {webhook: {url: 'https://a.b/c', secret_file: s}}}\n"  # noqa: ISC004 - one file
+     "webhooks: {a: {secret_file: s, task: {subject: s}}}", "2:16 CONFLICT"),
     ("notify: {x: {command: page}}", "1:23 VALUE"),
     ("notify: {x: {webhook: {url: 'ftp://a/b'}}}", "1:29 VALUE"),
     ("notify: {x: {webhook: {url: 'https://u:p@a/b'}}}", "1:29 VALUE"),

@@ -112,6 +112,7 @@ def test_a_page_names_only_keys_that_exist() -> None:
     ("stopped", "stopped"), ("ready", "READY"), ("arc-stopped", "ARC-STOPPED"),
     ("may_be_given", "may_be_given"), ("fleet-health", "fleet-health"), ("unseen", "unseen"),
     ("exit-codes", "exit-codes"), ("disk_floor", "disk_floor"), (" policy ", "policy"),
+    ("dead letter", "dead_letter"), ("no idle", "no_idle"), ("P5", "priority"),
 ])
 def test_a_word_is_found_however_it_is_typed(typed: str, word: str) -> None:
     assert explain(typed).word == word

@@ -16,8 +16,9 @@ from arc.operations.status import status
 from arc.operations.tasks import tasks_list
 from arc.operations.tasks_change import tasks_cancel, tasks_retry
 from arc.operations.why import why_task
+from arc.sensor import Moved
 from sensors.hearing import _is_end
-from tests.builders import uid
+from tests.builders import uid, xfer
 from tests.sensors_stage import Scene, rows
 
 HEALTH, REBALANCE, ROUTER = "fleet-health", "fleet-rebalance", "fleet-router"
@@ -209,10 +210,19 @@ def test_a_node_that_refused_for_a_reason_that_stays_is_not_promised(day: Scene)
     assert "already_here: iris refused it at 2026-" in str(said["result"])
 
 
-def test_the_router_leaves_a_copy_alone_whose_end_was_heard_before_it_was_tried(
-    day: Scene,
-) -> None:
+def test_a_copy_whose_end_was_heard_of_a_node_that_never_got_it_is_tried_once(day: Scene) -> None:
+    """Anybody can say so; who really has it refuses it, and then it is left alone."""
     left_over(day)
+    runs(day, HEALTH)
+    report = runs(day, ROUTER)
+    assert [(one.idle, one.rule) for one in report.moves] == [("iris", "already_here")]
+    report = runs(day, ROUTER)
+    assert (report.decided, report.moves) == (0, ())
+
+
+def test_the_router_leaves_a_copy_alone_whose_end_was_heard_of_who_had_it_last(day: Scene) -> None:
+    day.hub.journal.runs.add_moves((Moved(xfer(1), uid(1), "inbox", "iris", "moved"),))
+    left_over(day)  # as where the hub's queue came from a backup
     runs(day, HEALTH)
     report = runs(day, ROUTER)
     assert (report.decided, report.moves) == (0, ())

@@ -68,13 +68,17 @@ def graph_state(day: Scene, home: str = "inbox") -> str:
     return str(day.asks(home, "graph", dag=DAG)["state"])
 
 
-def runs_it(day: Scene, node: str, *, how: End = "completed", output: JsonValue = None) -> str:
+def runs_it(
+    day: Scene, node: str, *, how: End = "completed", output: JsonValue = None,
+    cost_usd: str | None = None,
+) -> str:  # fmt: skip
     """The node takes its next task, and its program ends so; the uid's number."""
     store = day.fleet.machines[node].store
     got = store.apply(c.Claim(node))
     assert isinstance(got, c.Claimed), got
     store.apply(c.Started(got.task.uid, got.n, 42, 99, day.fleet.machines[node].clock.boot_id()))
-    result = c.Result(how, output=output, error_kind="auth_failure" if how == "failed" else None)
+    kind = "auth_failure" if how == "failed" else None
+    result = c.Result(how, output=output, error_kind=kind, cost_usd=cost_usd)
     store.apply(c.Finish(got.task.uid, got.n, result))
     return got.task.uid
 
@@ -182,6 +186,38 @@ def test_a_node_that_is_away_keeps_no_end_and_no_output_from_being_told(day: Sce
     given = day.fleet.machines["forge"].store.read(Inputs(uid(2)))
     assert given is not None
     assert given.context == {f"task:{uid(1)}:output": {"rows": 7}}
+
+
+def test_what_a_task_cost_does_not_stand_for_what_it_left(day: Scene) -> None:
+    """Its node went away before anybody asked for its output, and the hub knows the cost alone.
+    Fails where that counts as what it left: whoever is given it begins at once, with nothing.
+    """
+    tasks: Any = a_graph(("b", "a"))["tasks"]
+    tasks["b"]["context"] = ["a"]
+    submitted(day, {"id": DAG, "title": "x", "tasks": tasks}, home="forge")
+    day.tells(tasks_move, tasks=[uid(1)], to="loom", yes=True)
+    runs_it(day, "loom", output={"rows": 7}, cost_usd="0.25")
+    day.run(HEALTH)
+    day.off("loom")
+    day.run(GRAPHS)
+    assert state(day, "forge", 2) == "PENDING"
+    day.passes(1801)
+    day.run(GRAPHS)
+    assert state(day, "forge", 2) == "READY"
+
+
+def test_an_end_that_its_node_cannot_tell_whole_is_told_without_what_it_left(day: Scene) -> None:
+    """As deep as this nothing travels, and a node with an older program takes it from its tasks.
+    Fails where such an answer counts as one that may be better the next time.
+    """
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    runs_it(day, "iris", output=[[[[[[[[["deep"]]]]]]]]])
+    day.run(GRAPHS)
+    assert state(day, "inbox", 2) == "PENDING"
+    day.passes(1801)
+    day.run(GRAPHS)
+    assert state(day, "inbox", 2) == "READY"
 
 
 def test_a_graph_on_a_node_is_told_of_ends_on_others(day: Scene) -> None:
@@ -313,13 +349,16 @@ def test_a_graph_ends_once_although_its_last_task_made_another(day: Scene) -> No
         "dag_submitted", "dag_completed"]  # fmt: skip
 
 
-def born(day: Scene, node: str, got: c.Claimed, number: int) -> None:
+def born(
+    day: Scene, node: str, got: c.Claimed, number: int, *, waits: bool = False, **more: Any
+) -> None:
     """A running task makes another one in its own graph, as `agent-node spawn` does."""
     from agent_node.graph_words import Parent, Spawn
     from tests.builders import a_task
 
-    child = a_task(number, parent=got.task.uid, dag=got.task.dag, skills=["arc-research"])
-    said = day.fleet.machines[node].store.apply(Spawn(child, Parent(got.task.uid, got.n)))
+    child = a_task(number, parent=got.task.uid, dag=got.task.dag, skills=["arc-research"], **more)
+    parent = Parent(got.task.uid, got.n, waits=waits)
+    said = day.fleet.machines[node].store.apply(Spawn(child, parent))
     assert said.outcome == "added"
 
 
@@ -437,6 +476,35 @@ def test_a_woken_round_that_has_nothing_to_tell_is_not_written_down(day: Scene) 
 def test_a_fleet_without_graphs_is_asked_for_nothing_but_its_reports(day: Scene) -> None:
     day.has("loom", 3)
     assert day.run(GRAPHS).requests == len(day.fleet.machines)
+
+
+def test_the_status_asks_only_stores_that_have_graphs_for_them(day: Scene) -> None:
+    """Fails where every store is asked each time: a request a node for nothing."""
+    day.run(GRAPHS)
+    before = {name: link.requests for name, link in day.hub.links.items()}
+    submitted(day, a_graph(("b", "a")), home="iris")
+    day.tells(status)
+    asked = {name: link.requests - before[name] for name, link in day.hub.links.items()}
+    assert asked.pop("iris") == asked.pop("inbox") + 2  # one more for the graphs, and the submit
+    assert set(asked.values()) == {1}
+
+
+def test_nobody_is_asked_for_files_who_waits_for_none(day: Scene) -> None:
+    """Fails where every store that waits for an end is asked in each round."""
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    asked: list[str] = []
+    inbox: Any = day.hub.links["inbox"]
+    real = inbox.ask
+
+    async def ask(do: str, *more: Any, **named: Any) -> Any:
+        asked.append(do)
+        return await real(do, *more, **named)
+
+    inbox.ask = ask
+    day.run(GRAPHS)
+    assert "awaits" in asked
+    assert "artifacts_missing" not in asked
 
 
 def test_the_journal_keeps_an_end_for_as_long_as_somebody_was_told_of_it(day: Scene) -> None:

@@ -253,6 +253,27 @@ def test_a_touched_file_is_no_changed_one_and_a_changed_one_asks_again(
     desk.close()
 
 
+def test_a_file_that_comes_to_what_it_held_before_or_comes_back_asks_again(
+    place: Path, drop: Path
+) -> None:
+    """Fails where an occasion is known by the content alone: the second one is taken for the first
+    and asks for nothing, for as long as the first one's task is known.
+    """
+    file = drop / "a.json"
+    desk = watching(place, drop)
+    look(desk)
+    for wanted, said in enumerate(("on", "off", "on"), start=1):
+        file.write_text(said)
+        os.utime(file, (wanted, wanted))
+        assert [look(desk).acted for _ in range(3)] == [0, 1, 0]
+    file.unlink()
+    look(desk)
+    file.write_text("on")
+    assert [look(desk).acted for _ in range(3)] == [0, 1, 0]
+    assert len(tasks(desk)) == 4
+    desk.close()
+
+
 def test_pipes_and_links_are_never_read_and_are_named(place: Path, drop: Path) -> None:
     desk = watching(place, drop)
     look(desk)

@@ -438,6 +438,10 @@ def test_a_node_leaves_and_works_on(pair: Pair) -> None:
     assert "name: iris" not in ada.fleet.read_text()
     pid = node.exec(["cat", f"{HOME}/lock"]).stdout.decode().strip()
     assert node.exec(["kill", "-0", pid]).returncode == 0, "its daemon runs on"
+    log = ada.arc("log", "--json").data["lines"]
+    noted = {line["event"]: line for line in log if line["node"] == "iris"}
+    assert {"node_joined", "node_removed"} <= set(noted)
+    assert noted["node_joined"]["fields"]["host_key"] == key_of(node).fingerprint
 
 
 def test_a_removal_that_fails_half_way_says_what_is_changed_and_goes_on(pair: Pair) -> None:

@@ -185,3 +185,32 @@ def test_an_ended_attempt_of_another_user_does_not_bar_taking_its_task_back(lab:
     two.until(uid, "PARKED")
     two.home.run("resolve", uid, "--as", "ready", "--alone", "--reason", "once more")
     two.until(uid, "RUNNING")
+
+
+STOPS = """\
+until [ "$all" ]; do
+  ps -u $(id -u) -o pid=,ppid=,stat= > seen; all=stopped
+  while read pid parent state; do
+    case "$pid $parent $state" in $$\\ *|$PPID\\ *|*\\ $$\\ *|*\\ [TZ]*) continue;; esac
+    case $state in D*) ;; *) all=;; esac  # one that waits inside the kernel stops at its end
+    kill -STOP $pid || true
+  done < seen
+done
+"""
+
+
+def test_a_task_that_stops_all_that_waits_for_work_of_its_user_keeps_nobody_from_working(
+    two: TwoUsers,
+) -> None:
+    """Seen to fail without the warden's CONT: each next task of that account kept its slot for
+    ever, and nobody was told.
+
+    The zygote may fork after the program's first look, so it looks until none goes on; and the
+    next task may be over before the daemon hears from the warden who woke its shim.
+    """
+    two.start()
+    two.until(two.add("true"), "COMPLETED")
+    two.wait(lambda: len(two.processes("")) == 3, "a zygote and its spares")
+    two.until(two.add(STOPS), "COMPLETED")
+    two.until(two.add("true"), "COMPLETED")
+    two.wait(lambda: "starters_woken" in two.said(), "word of the waking")

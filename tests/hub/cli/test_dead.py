@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agent_node import commands as c
+from arc.dead_answers import Meant
+from arc.hub import Hub
+from arc.operations import dead
+from arc.text.dead import render_letter
+from arc.text.look import Look
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 
@@ -40,6 +47,22 @@ def test_the_list_says_of_what_they_died_and_at_what_cost(desk: Desk) -> None:
     assert text.lines[-1] == "3 dead letters: 2 timeout, 1 auth_failure; 2.00 USD"
 
 
+def test_why_says_of_what_it_died(desk: Desk) -> None:
+    """Seen to fail with the state alone told."""
+    dies(desk, "iris", 1, kind="timeout")
+    text, data = desk.both("why", uid(1))
+    assert data["failure_reason"].startswith("timeout: it broke")
+    assert text.lines[3].startswith("  because: timeout: it broke")
+    assert desk.arc("dead", "retry", uid(1)).code == 0
+    assert desk.arc("why", uid(1), "--json").data["failure_reason"] is None
+
+
+def test_a_new_body_that_is_typed_as_a_field_is_told_where_it_goes(desk: Desk) -> None:
+    dies(desk, "iris", 1)
+    said = desk.arc("dead", "edit", uid(1), "body=x")
+    assert (said.code, "--body-file FILE" in said.err) == (2, True)
+
+
 def test_filters_leave_the_others_out(desk: Desk) -> None:
     dies(desk, "iris", 1, kind="timeout", domain="research")
     dies(desk, "iris", 2, kind="crash", skills=["x"])
@@ -67,6 +90,37 @@ def test_one_is_shown_with_every_attempt(desk: Desk) -> None:
     assert data["total_cost_usd"] == "0.25"
     assert "\x1b" not in text.out
     assert "arc dead retry" in text.out
+
+
+def dies_after(desk: Desk, tries: int) -> str:
+    """One that failed so often before it was dead."""
+    desk.runs("iris", 1, max_attempts=tries)
+    store = desk.nodes.machines["iris"].store
+    for n in range(1, tries + 1):
+        failed = c.Result("failed", error_kind="crash", message=f"try {n}", duration_s=1.0)
+        store.apply(c.Finish(uid(1), n, failed))
+        if n < tries:
+            desk.minutes_pass(10)
+            store.apply(c.Wake())
+            assert isinstance(store.apply(c.Claim("iris")), c.Claimed)
+    return uid(1)
+
+
+def test_attempts_beyond_the_last_hundred_are_had_page_by_page(desk: Desk) -> None:
+    task = dies_after(desk, 5)
+
+    def told(*words: str) -> tuple[list[str], object]:
+        text, data = desk.both("dead", "show", task, *words)
+        if data["next"] is not None:
+            assert f"--after {data['next']}" in text.out
+        return [one["message"] for one in data["history"]], data["next"]
+
+    assert told("--attempts", "2") == (["try 4", "try 5"], None)
+    assert told("--attempts", "2", "--after", "0") == (["try 1", "try 2"], 2)
+    assert told("--attempts", "2", "--after", "2") == (["try 3", "try 4"], 4)
+    assert told("--attempts", "2", "--after", "4") == (["try 5"], None)
+    assert told("--after", "9") == ([], None)
+    assert desk.arc("dead", "show", task, "--attempts", "1001").code == 2
 
 
 def test_a_task_that_lives_is_no_dead_letter(desk: Desk) -> None:
@@ -140,6 +194,24 @@ def test_edit_sets_fields_and_lets_it_run(desk: Desk) -> None:
     assert (shown["state"], shown["priority"], shown["max_s"]) == ("READY", 1, 60)
 
 
+def test_what_somebody_else_retries_at_that_moment_is_not_done_twice(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails where the copy stays although the task that it stands for lives again."""
+    (task,) = dies(desk, "iris", 1, body="old")
+    async def then_retried(hub: Hub, meant: Meant) -> dead.Pile:
+        pile = await dead.pile_of(hub, meant)
+        desk.nodes.machines["iris"].store.apply(c.RetryNow(task))
+        return pile
+
+    monkeypatch.setattr("arc.operations.dead_change.pile_of", then_retried)
+    ran = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
+    assert ran.code == 1
+    _, _, copy = ran.data["results"]
+    assert (copy["outcome"], copy["rule"], copy["replaces"]) == ("refused", "not_dead", task)
+    assert (state(desk, task), state(desk, copy["uid"])) == ("READY", "CANCELLED")
+
+
 def test_a_new_body_is_a_new_task_in_the_place_of_the_dead_one(desk: Desk) -> None:
     (task,) = dies(desk, "iris", 1, skills=["x"], body="old")
     ran = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
@@ -159,3 +231,15 @@ def test_needs_you_counts_them_by_kind_and_names_the_command(desk: Desk) -> None
                 if "dead" in one["text"]]
     assert needs["try"] == "arc dead list"
     assert needs["text"].startswith("3 dead (2 timeout, 1 auth_failure): they failed for good")
+
+
+def test_attempts_that_are_not_told_any_more_are_said_to_be() -> None:
+    """A node tells the last hundred: a list that begins at 51 must not look whole."""
+    attempt: dict[str, Any] = {"n": 51, "node": "iris", "agent": "iris", "error_kind": "crash"}
+    text = render_letter({"uid": uid(1), "history": [attempt]}, Look())
+    assert "attempts 1 to 50 are not told here; ask with --after 0; the cost has them" in text
+    text = render_letter({"uid": uid(1), "history": [attempt], "after": 40, "next": 51}, Look())
+    assert "attempts 41 to 50 are not known there" in text
+    assert "more: --after 51" in text
+    attempt["n"] = 1
+    assert "not told" not in render_letter({"uid": uid(1), "history": [attempt]}, Look())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from arc.settings import HookEntry
 from arc.setup import render_schema
 from tests.hub.cli.desk import Desk, Ran
 
@@ -49,6 +51,18 @@ def test_files_that_others_may_read_are_found_and_mended(well: Desk) -> None:
     assert found(mended, "state")[0]["mended"] is True
     assert journal.stat().st_mode & 0o777 == 0o600
     assert found(well.arc("doctor", "--json"), "state") == []
+
+
+def test_a_webhook_whose_secret_cannot_be_read_is_found_before_a_message_comes(well: Desk) -> None:
+    """Seen to fail with the secret looked for when a message comes alone."""
+    secret = well.hub.settings.state / "ci.secret"
+    hook = HookEntry("ci", secret, {"subject": "s"}, "", 60)
+    well.hub.settings = replace(well.hub.settings, webhooks=(hook,))
+    (missing,) = found(well.arc("doctor", "--json"), "webhook ci")
+    assert missing["state"] == "bad"
+    secret.write_text("hush")
+    secret.chmod(0o600)
+    assert not found(well.arc("doctor", "--json"), "webhook ci")
 
 
 def test_a_missing_schema_is_found_and_written(well: Desk) -> None:

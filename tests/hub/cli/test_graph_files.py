@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from arc.cli.graph_files import graph_in
+from arc.cli.graph_files import graph_in, why_it_takes_long
 from arc.errors import ArcError, BadGraph, WrongUse
 
 GOOD = """\
@@ -94,3 +94,11 @@ def test_bad_json_is_said_with_line_and_column() -> None:
 
 def test_a_file_that_is_too_long_is_not_read_to_its_end() -> None:
     assert "at most" in str(fault("x" * (9 * 1024 * 1024)))
+
+
+def test_yaml_that_takes_seconds_is_said_to_and_json_never_is() -> None:
+    """Nobody looks at a silent terminal for half a minute and wonders."""
+    long = b"title: x\n" + b"# nothing\n" * 60_000
+    assert "KiB of YAML, about 12 s; JSON is read at once" in why_it_takes_long(long, "x.yaml")
+    assert why_it_takes_long(b"title: x\n", "x.yaml") == ""
+    assert why_it_takes_long(b"{" + long, "x.json") == ""

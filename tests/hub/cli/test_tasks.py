@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pwd
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from agent_node.clock import iso
+from arc.decisions.limits import StealLimits
+from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
 
@@ -77,7 +83,19 @@ def test_adding_twice_under_one_key_adds_once_and_other_content_is_a_conflict(de
 def test_a_dry_run_adds_nothing_and_says_so(desk: Desk) -> None:
     text = desk.arc("tasks", "add", "S", "--dry-run")
     assert text.lines[0] == "1 task would be added to the hub's queue"
+    assert text.lines[1].endswith("  would be added")
+    assert len(text.lines) == 2, "nothing is there that a router might come to"
     assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_a_task_that_could_only_start_after_its_deadline_is_warned_of(desk: Desk) -> None:
+    words = ("tasks", "add", "S", "--dry-run", "--deadline", "2h", "--not-before")
+    assert "may not start before the deadline" in desk.arc(*words, "3h").err
+    assert desk.arc(*words, "1h").err == ""
+
+
+def test_one_task_alone_is_not_called_by_a_number(desk: Desk) -> None:
+    assert "tasks[0]" not in desk.arc("tasks", "add", "S", "-p", "11").err
 
 
 def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk) -> None:
@@ -246,6 +264,9 @@ def test_a_task_that_waits_says_for_what_and_how_urgent_it_is(desk: Desk) -> Non
     assert text.lines[0].endswith("PENDING on iris, Normal 45.0")
     assert any(line.startswith("  held by        waits_for: ") for line in text.lines), text.out
     assert "  max_cost_usd   0.5" in text.lines
+    rows = {one["uid"]: one for one in desk.arc("tasks", "list", "--json").data["tasks"]}
+    assert rows[uid(2)]["rule"] == "waits_for"
+    assert rows[uid(1)]["rule"] != "waits_for"
 
 
 def test_a_person_says_how_urgent_a_task_is_and_why(desk: Desk) -> None:
@@ -402,3 +423,33 @@ def test_who_gives_an_order_has_the_name_of_its_user_also_without_an_environment
     assert desk.asked[-1][0] == "tasks.cancel"
     name = pwd.getpwuid(os.getuid()).pw_name
     assert f"human:{name}" in json.dumps(desk.arc("log", "--json").data)
+
+
+def test_who_adds_to_the_hubs_queue_hears_when_the_router_looks(desk: Desk) -> None:
+    """Up to half an hour may pass; seen to fail with nothing said of it."""
+    alone = desk.arc("tasks", "add", "one")
+    assert alone.lines[-1] == "no hub runs: nothing moves until `arc up` runs"
+
+    schedule = desk.hub.schedule = Schedule(desk.hub)
+    in_a_while = desk.clock.now() + timedelta(minutes=12, seconds=5)
+    with patch.object(schedule, "next_run", lambda name: in_a_while):
+        text = desk.arc("tasks", "add", "two")
+        told = desk.arc("tasks", "add", "three", "--json").data["router"]
+        straight = desk.arc("tasks", "add", "four", "--to", "iris")
+        desk.arc("pause", "--reason", "audit")
+        paused = desk.arc("tasks", "add", "five")
+    assert text.lines[-1] == (
+        "the router looks in 12m 5s; not to wait: arc sensors run fleet-router")
+    assert (told["in_s"], told["at"]) == (725.0, iso(in_a_while))
+    assert "router" not in straight.out
+    assert paused.lines[-1] == "the fleet is paused: nothing moves until `arc resume`"
+    disabled = desk.arc("tasks", "add", "six", "--json").data["router"]
+    assert disabled["in_s"] is None
+
+
+def test_under_swift_the_router_does_not_wait(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, steal=StealLimits(policy="swift"))
+    desk.hub.schedule = Schedule(desk.hub)
+    with patch.object(desk.hub.schedule, "next_run", lambda name: desk.clock.now()):
+        assert "at once" in desk.arc("tasks", "add", "one").lines[-1]
+    desk.close()

@@ -288,3 +288,17 @@ def test_what_was_open_on_a_node_is_known_after_it_was_heard_last(desk: Desk) ->
     desk.minutes_pass(5)
     known = desk.arc("nodes", "show", "iris", "--json").data["last_open"]
     assert (known["count"], known["age_s"]) == (3, 300.0)
+
+
+def test_a_task_that_is_done_waits_for_nothing(desk: Desk) -> None:
+    """Seen to fail with the verdict WAIT, as of a task that is yet to come."""
+    done = desk.runs("iris", 1)
+    store = desk.nodes.machines["iris"].store
+    store.apply(c.Finish(done, 1, c.Result("completed")))
+    text, data = desk.both("why", done)
+    assert (data["verdict"], data["life"]["state"]) == ("DONE", "COMPLETED")
+    assert data["ended_at"]
+    said = f"it completed; there is nothing to wait for (ended {data['ended_at']})"
+    assert f"DONE: {said}" in text.lines
+    assert "WAIT" not in text.out
+    assert f"  arc tasks show {done}" in text.lines

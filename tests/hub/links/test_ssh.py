@@ -383,6 +383,23 @@ async def test_nothing_of_the_operators_own_ssh_is_used(
     await link.close()
 
 
+async def test_a_config_that_fleet_yaml_names_is_used_and_no_other(
+    hub: Hub, server: DemoSshd, tmp_path: Path
+) -> None:
+    """`far` is known to this file alone; seen to fail with the file left aside."""
+    own = tmp_path / "ssh-config"
+    own.write_text("Host far\n  HostName 127.0.0.1\n  User demo\n")
+    entry = replace(hub.entry(server.port), host="far")
+    with_it = SshWay(entry, replace(hub.settings, ssh_config=own))
+    link = a_link(with_it)
+    assert (await link.meet()).node == "iris"
+    await link.close()
+    without = a_link(SshWay(entry, hub.settings))
+    with pytest.raises(LinkError, match="far"):
+        await without.meet()
+    await without.close()
+
+
 async def test_only_modern_algorithms_are_agreed_upon(hub: Hub, server: DemoSshd) -> None:
     way = SshWay(hub.entry(server.port), hub.settings)
     link = a_link(way)

@@ -1,0 +1,88 @@
+"""Collects what ended tasks left, for one store that is to be told of their ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_node.clock import parse_iso
+from agent_node.strict import JsonObject
+
+from .asking import read_shown
+from .custody import kept_of, left_by, whose_else, with_costs
+from .decisions.outbox import COMPLETED, EndHeard
+from .decisions.view import NodeSeen
+from .doubted import doubt
+from .entitling import bare, may_be_told
+from .errors import AnswerUnreadable, ArcError, NodeRefused
+from .looking import Look
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+SHOWN_AT_ONCE = 8
+PATIENCE_S = 1800.0  # for which a node that is away keeps a good end from being told unexplained
+
+
+async def with_results(
+    seen: Look, store: str, ends: Sequence[EndHeard]
+) -> list[tuple[EndHeard, JsonObject]]:
+    """Each end as it is told, with what the task left; without those that are none any more."""
+    gate = asyncio.Semaphore(SHOWN_AT_ONCE)
+    found = await asyncio.gather(*(_with_result(seen, store, end, gate) for end in ends))
+    return [(end, task) for end, task in zip(ends, found, strict=True) if task is not None]
+
+
+async def _with_result(
+    seen: Look, store: str, end: EndHeard, gate: asyncio.Semaphore
+) -> JsonObject | None:
+    """None: it lives again or cannot be asked at this moment, so it is told in another run. Of a
+    node that is away, or has let go of the task, what its event told is passed on; where that was
+    not kept, its node is waited for a while, and then the end is told without what it left.
+    """
+    other = await whose_else(seen, end.uid, end.node)
+    if other:
+        doubt(seen.hub, end, other)
+        return None
+    told: JsonObject = {"uid": end.uid, "state": end.state, "node": end.node, "at": end.at}
+    told |= {"because": end.because} if end.because else {}
+    kept = kept_of(end)
+    away = {**told, **with_costs(seen.hub, end, kept)}
+    node = seen.whole.node(end.node)
+    if not isinstance(node, NodeSeen) or end.node not in seen.links:
+        known = bool(kept) and may_be_told(seen.hub, store, end.uid)  # what it cost is no output
+        return _for_store(seen.hub, store, away) if known or _is_late(seen, end) else None
+    link = seen.links[end.node]
+    try:
+        async with gate:
+            shown = read_shown(link.name, end.uid, await link.ask("show", {"uid": end.uid}))
+    except NodeRefused:
+        return _for_store(seen.hub, store, away)
+    except AnswerUnreadable:  # such as what an older program let a task leave: it stays so
+        return _for_store(seen.hub, store, away) if _is_late(seen, end) else None
+    except ArcError:
+        return None
+    if shown.task.state != end.state:
+        return None
+    return _for_store(seen.hub, store, {**told, **left_by(shown.task)}, dag=shown.task.dag)
+
+
+def _for_store(
+    hub: Hub, store: str, told: JsonObject, *, dag: str | None = None
+) -> JsonObject:
+    """The whole of it only for who may know what this task left; that it ended, for everybody."""
+    uid = str(told["uid"])
+    left = told.get("output") is not None or told.get("artifacts")
+    if not left or may_be_told(hub, store, uid, dag=dag):
+        return told
+    fields: JsonObject = {"because": "nothing that it was given refers to the task"}
+    hub.journal.runs.log("output_withheld", node=store, task=uid, fields=fields)
+    return bare(told, store)
+
+
+def _is_late(seen: Look, end: EndHeard) -> bool:
+    """A bad end leaves nothing that is worth waiting for; nor does a node that nobody knows."""
+    if end.state != COMPLETED or seen.whole.node(end.node) is None:
+        return True
+    return (seen.hub.clock.now() - parse_iso(end.at)).total_seconds() >= PATIENCE_S
