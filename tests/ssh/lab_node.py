@@ -22,6 +22,8 @@ from tests.ssh.lab_machine import ZIPAPP
 
 SSHD_S, DAEMON_S, COMMAND_S = 10.0, 15.0, 15.0
 SOON_S = 0.01
+KILL_LISTENER = ["sh", "-c", "kill -9 $(cat /run/sshd.pid)"]
+LISTENING = "0A"  # a state in /proc/net/tcp
 
 
 class LabNode(Faults):
@@ -55,11 +57,20 @@ class LabNode(Faults):
         self.wait_for_sshd()
 
     def kill_sshd(self, *, sessions: bool = True) -> None:
-        """Kill the one that listens and, unless told otherwise, every session."""
+        """Kill the one that listens and, unless told otherwise, every session; its port is free.
+
+        A signal is sent before a process has ended, and a session that was just begun has the
+        port, too, and may be missed. sshd turns into a daemon before it listens: the next one
+        would find the port taken and end without a word to whoever started it.
+        """
+        end = ["pkill", "-9", "-x", "sshd"] if sessions else KILL_LISTENER
+        self.exec(end)
+        deadline = time.monotonic() + SSHD_S
+        while _taken(self.pid, self.port):
+            assert time.monotonic() < deadline, f"{self.name}: its sshd still listens"
+            time.sleep(SOON_S)
         if sessions:
-            self.exec(["pkill", "-9", "-x", "sshd"])
-        else:
-            self.exec(["sh", "-c", "kill -9 $(cat /run/sshd.pid)"])
+            self.exec(end, check=False)
 
     def start_sshd(self, **options: object) -> None:
         """Start it, with these settings added to those of before; they stay."""
@@ -79,8 +90,14 @@ class LabNode(Faults):
         deadline = time.monotonic() + SSHD_S
         with self.ground.inside():
             while not _listens(self.address, self.port):
-                assert time.monotonic() < deadline, f"{self.name}: no sshd in {SSHD_S:g}s"
+                assert time.monotonic() < deadline, self.why_no_sshd()
                 time.sleep(SOON_S)
+
+    def why_no_sshd(self) -> str:
+        """That none took a connection, and what the last one wrote."""
+        log = self.path("/var/log/sshd.log")
+        said = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return "\n".join([f"{self.name}: no sshd in {SSHD_S:g}s; it wrote:", *said[-5:]])
 
     def new_host_key(self, kind: str = "ed25519") -> None:
         """Another host key; sshd has to be restarted to show it."""
@@ -193,6 +210,16 @@ def _namespace(process: Path) -> int:
 
 def _agent(name: str, run: Sequence[str], slots: int) -> str:
     return f'[[agent]]\nname = "{name}"\nrun = {json.dumps(list(run))}\nslots = {slots}\n'
+
+
+def _taken(pid: int, port: int) -> bool:
+    """Whether any socket listens at this port in the network of that process."""
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
+    ]
+    return any(row[3] == LISTENING and row[1].endswith(f":{port:04X}") for row in rows)
 
 
 def _listens(address: str, port: int) -> bool:

@@ -142,6 +142,13 @@ def test_sshd_dies_and_comes_back_with_other_settings(node: LabNode) -> None:
     assert b"MaxSessions 1\n" in node.read("/etc/ssh/sshd_config")
 
 
+def test_a_killed_sshd_makes_room_for_the_next_one(node: LabNode) -> None:
+    """One that found the port still taken would end without a word, now and then."""
+    for _ in range(10):
+        node.kill_sshd()
+        node.start_sshd()
+
+
 def test_a_home_of_agent_node_is_quick_to_have(node: LabNode) -> None:
     home = node.install(name="iris", run=["/bin/true"])
     home.start_daemon()
