@@ -6,6 +6,7 @@
 PYTHONS ?= python3.11 python3.12 python3.13 python3
 PY := .venv/bin/python
 READY := .venv/.ready
+PEERS := .venv/.peers
 TYPED = agent_node arc sensors tools $(wildcard bench) tests
 
 help:            ## this list
@@ -27,8 +28,8 @@ check: $(READY)  ## lint, types, fences
 	$(PY) -m mypy $(TYPED)
 	.venv/bin/lint-imports
 
-bench: $(READY)  ## our figures beside the floor of the same machine (table, bench.json)
-	$(PY) -m bench
+bench: $(READY) $(PEERS) ## our figures beside the floor and the peers of the same machine (bench.json)
+	$(PY) -m bench $(ARGS)
 
 soak: $(READY)   ## the long tests, then every mutant must be caught (many minutes)
 	$(PY) -m pytest -p tools.tiers -m soak $(ARGS)
@@ -63,3 +64,8 @@ $(READY): requirements/dev.txt pyproject.toml tools/make_venv.py
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    exec $$python tools/make_venv.py; fi; done; \
 	echo "make: no Python 3.11 or newer answers (tried: $(PYTHONS))" >&2; exit 1
+
+# Without them the bench says "not installed" and goes on; the product needs none of them.
+$(PEERS): requirements/peers.txt $(READY)
+	@$(PY) -m pip --disable-pip-version-check install --quiet --require-hashes -r $< && touch $@ \
+	  || echo "make: the peers could not be installed; the bench does without them" >&2

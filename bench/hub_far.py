@@ -17,11 +17,12 @@ from agent_node.strict import JsonObject
 from arc.demo.sshd import DemoSshd
 
 # What a login's name begins with says what its session does.
-FIXED, STARTING = "fixed", "starting"
+FIXED, STARTING, ONCE = "fixed", "starting", "once"
 INCARNATION = "01NC0000000000000000000000"
 STAMP = "2026-01-01T00:00:00.000Z"  # where the time of an answer stands
 SINCE = "2025-12-31T00:00:00.000Z"  # and where that of the last task does
 SKILLS = ("bash", "clarity", "deploy", "github-ci", "python", "writing")
+REQUEST = b'{"id":1,"do":"status"}'
 BYTES = 2048  # of one status, as in the field
 FREE, DONE = 80 * 2**30, 12345  # bytes of its disk and tasks of its past, in its first answer
 ANSWERS_A_TASK = 10  # of them one tells of another task that was done since
@@ -114,11 +115,14 @@ class Told:
 
 
 class _Session(asyncssh.SSHServerSession[bytes]):
-    """Greets and answers; a `starting` one first runs a program to its end, as the floor does."""
+    """Greets and answers; a `starting` one first runs a program to its end, as the floor does;
+    a `once` one is a command that prints one status and is over.
+    """
 
     def __init__(self, login: str, program: Sequence[str]) -> None:
         kind, _, name = login.partition("-")
         self._program = program if kind == STARTING else ()
+        self._once = kind == ONCE
         self._name, self._answers = name, Answers(name)
         self._channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._rest = b""
@@ -136,7 +140,12 @@ class _Session(asyncssh.SSHServerSession[bytes]):
     async def _greet(self) -> None:
         if self._program:
             await run_to_its_end(self._program)
-        if self._channel is not None and not self._channel.is_closing():
+        if self._channel is None or self._channel.is_closing():
+            return
+        if self._once:
+            self._channel.write(self._answers.to(REQUEST))
+            self._channel.exit(0)
+        else:
             self._channel.write(greeting_of(self._name))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:

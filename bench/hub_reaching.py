@@ -30,6 +30,7 @@ from .hub_far import FIXED, STARTING
 from .hub_fleet import Far, far_side, names
 from .machine import load
 from .measuring import Place, Row, in_turns, ratio
+from .peer_ssh import ssh_peers
 
 CLOCK = SystemClock()
 LIMIT_S = 120.0
@@ -131,6 +132,7 @@ def status_rows(place: Place) -> Iterator[Row]:
             place.rounds(61),
             *map(stage.side, (stage.survey, stage.floor.echo, stage.tell)),
         )
+        others = ssh_peers(place.rounds(21), stage.far.ports, private_key_path(stage.far.state))
         count = len(stage.far.ports)
         size = stage.runner.run(stage.floor.echo()) / count
     middle, spread = ratio(mine, bare)
@@ -138,7 +140,8 @@ def status_rows(place: Place) -> Iterator[Row]:
         "status-100", f"status of {count} nodes over warm SSH, read and checked",
         median(mine), median(bare), "ms", middle, 1.5, against=ECHO, spread=spread, load=load(),
         more={"bytes of an answer": size,
-              "arc status as the hub answers it, journal and all, ms": median(told)},
+              "arc status as the hub answers it, journal and all, ms": median(told),
+              **others},
     )  # fmt: skip
 
 

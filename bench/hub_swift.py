@@ -16,6 +16,7 @@ from .hub_fleet import FIVE, ask_hub, five_nodes, hub_process, local_entries, wr
 from .machine import load
 from .measuring import Place, Row, percentile, timed
 from .nodes import Node, Pipe
+from .peer_dask import dask
 from .running import bare_loop
 
 BUSY, IDLE = "iris", "loom"
@@ -110,7 +111,9 @@ def steal_rows(place: Place) -> Iterator[Row]:
     more: dict[str, float | str] = {
         "from the end of the program before, p50, ms": median(ended),
         "the same, p99, ms": percentile(ended, 99),
-    }
+        **dask("steal", "from the end of the task before, p50, ms", place.rounds(15),
+               workers=len(FIVE), busy_s=0.3 if place.tiny else 2.5),
+    }  # fmt: skip
     what = f"idle to the start of a stolen task's program, {count} steals"
     for name, goal, took in (("steal-p50", 10.0, median(idle)),
                              ("steal-p99", 40.0, percentile(idle, 99))):  # fmt: skip
@@ -160,8 +163,8 @@ def _printed(node: Node, uid: str) -> tuple[float, float]:
 
 def spread_rows(place: Place) -> Iterator[Row]:
     """All of it lands on one node, and the others are idle."""
-    tasks = place.size(15, 5)
-    with live(place, ["/bin/sleep", "1"]) as fleet:
+    tasks, seconds = place.size(15, 5), 1
+    with live(place, ["/bin/sleep", str(seconds)]) as fleet:
 
         def give() -> list[str]:
             said = fleet.pipes[BUSY].ask("add", tasks=_tasks(tasks))
@@ -169,12 +172,14 @@ def spread_rows(place: Place) -> Iterator[Row]:
 
         took = [fleet.makespan_s(give) for _ in range(place.rounds(5))]
         share = fleet.share()
-    ideal = tasks / len(FIVE)
+    ideal = seconds * tasks / len(FIVE)
     yield Row(
         "spread-15", f"{tasks} tasks of 1 s on one of five idle nodes, makespan : ideal",
         median(took), ideal, "s", median(took) / ideal, 1.05, load=load(),
         against="the ideal: an equal share on each, and nothing but the tasks' own time",
-        more={"worst round, makespan : ideal": max(took) / ideal, "done by": share},
+        more={"worst round, makespan : ideal": max(took) / ideal, "done by": share,
+              **dask("spread", "s", place.rounds(5), workers=len(FIVE), tasks=tasks,
+                     seconds=seconds)},
     )  # fmt: skip
 
 

@@ -26,6 +26,10 @@ HEADERS = {
         "# Install:  pip install --require-hashes -r requirements/dev.txt\n"
         "# Made by `python tools/pin.py` from dev.in; do not edit.\n"
     ),
+    "peers.txt": (
+        "# Pinned and hashed: what `make bench` measures beside ours. The product needs none.\n"
+        "# Made by `python tools/pin.py` from peers.in; do not edit.\n"
+    ),
 }
 # A local index or folder may hold rebuilt files, whose hashes would fit no other machine.
 LOCAL_SOURCES = ("PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX")

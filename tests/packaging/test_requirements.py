@@ -8,7 +8,7 @@ import pytest
 
 from tools.sources import ROOT
 
-PINNED = ("dev.txt", "run.txt")
+PINNED = ("dev.txt", "peers.txt", "run.txt", "web.txt")
 
 
 @pytest.mark.parametrize("name", PINNED)
