@@ -18,6 +18,7 @@ from .history_rows import (
     read_runs,
     read_samples,
     read_span,
+    read_standing,
     read_stints,
     read_stranded,
     window_of,
@@ -33,6 +34,7 @@ from .history_seen import (
     Sample,
     Shares,
     Span,
+    Standing,
     Stint,
     StrandedStretch,
 )
@@ -40,7 +42,7 @@ from .history_shares import read_depths, read_shares
 
 __all__ = [
     "Arrival", "Depths", "Feed", "History", "KeptSeen", "MoveSeen", "NodeKnown", "RunSeen",
-    "Sample", "Shares", "Span", "Stint", "StrandedStretch",
+    "Sample", "Shares", "Span", "Standing", "Stint", "StrandedStretch",
 ]  # fmt: skip
 
 ROWS_MAX = 1_000_000  # of one answer
@@ -81,6 +83,13 @@ class History:
         """Tasks that came to the fleet, each once, however often it was moved since."""
         with opened(self.path) as reader:
             return read_arrivals(reader, window_of(since, until), limit)
+
+    def standing(self, at: datetime, *, limit: int = ROWS_MAX) -> tuple[Standing, ...]:
+        """Tasks that had come before this moment and were not over then: they waited, ran, or were
+        held back.
+        """
+        with opened(self.path) as reader:
+            return read_standing(reader, at, limit)
 
     def stints(
         self, since: datetime, until: datetime, *, nodes: Collection[str] | None = None,

@@ -11,6 +11,7 @@ from .errors import NoHistory, StateBroken
 
 WAIT_S = 5.0  # for a hub that is recovering its journal; otherwise nobody waits for anybody
 _NEEDED = {"arrival", "stint", "sample", "stranded_stretch", "met", "move", "run", "decision"}
+_NEWEST = ("ended_at",)  # a column of `arrival`; whoever writes it has all that is read here
 
 Row = tuple[str | int | float | None, ...]
 
@@ -55,6 +56,8 @@ def opened(path: Path) -> Iterator[Reader]:
 
 def _check(database: sqlite3.Connection, path: Path) -> None:
     found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    if not {name for (name,) in found} >= _NEEDED:
+    names = {str(name) for (name,) in found}
+    columns = database.execute("SELECT name FROM pragma_table_info('arrival')").fetchall()
+    if not names >= _NEEDED or _NEWEST not in columns:
         raise NoHistory(f"{path}: the hub that wrote this keeps no history yet", where=str(path),
                         hint="start the hub once with this version: arc up")  # fmt: skip

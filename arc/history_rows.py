@@ -21,6 +21,7 @@ from .history_seen import (
     RunSeen,
     Sample,
     Span,
+    Standing,
     Stint,
     StrandedStretch,
 )
@@ -37,7 +38,20 @@ UNTIL = f"""CASE WHEN s.until IS NOT NULL THEN s.until
   WHEN s.state = 'unknown' THEN max(s.at, (SELECT coalesce(max({_MET}), 0) FROM met))
   ELSE max(s.at, coalesce((SELECT {_MET} FROM met m WHERE m.node = s.node), 0)) END"""  # noqa: S608
 _ARRIVAL = """
-SELECT at, uid, node, how, priority, domain, skills, needs, pinned, expected_s, source FROM arrival
+SELECT at, uid, node, how, priority, domain, skills, needs, pinned, expected_s, source, ready_at,
+       ended_at FROM arrival
+"""
+# By both ends of one index: what is not over, and what was over only afterwards.
+_STANDING = """
+SELECT a.at, a.uid, a.node, a.how, a.priority, a.domain, a.skills, a.needs, a.pinned, a.expected_s,
+       a.source, a.ready_at, a.ended_at,
+       coalesce((SELECT m.idle FROM move m WHERE m.uid = a.uid AND m.at < ?2
+                    AND m.outcome IN ('moved', 'settled') ORDER BY m.id DESC LIMIT 1), a.node),
+       coalesce((SELECT s.outcome FROM stint s WHERE s.uid = a.uid AND s.claimed_at < ?1
+                  ORDER BY s.claimed_at DESC, s.n DESC LIMIT 1), '')
+  FROM (SELECT * FROM arrival WHERE ended_at IS NULL AND at < ?1
+         UNION ALL SELECT * FROM arrival WHERE ended_at >= ?1 AND at < ?1) AS a
+ ORDER BY a.at DESC, a.uid DESC LIMIT ?3
 """
 _STINT = """
 SELECT node, uid, n, agent, claimed_at, started_at, ended_at, outcome, error_kind, domain, priority,
@@ -89,6 +103,13 @@ def read_arrivals(reader: Reader, window: tuple[int, int], limit: int) -> tuple[
     rows = reader.rows(f"{_ARRIVAL} WHERE at >= ? AND at < ? ORDER BY at DESC, rowid DESC LIMIT ?",
                        [*window, limit])  # fmt: skip
     return tuple(map(arrival_of, reversed(rows)))
+
+
+def read_standing(reader: Reader, at: datetime, limit: int) -> tuple[Standing, ...]:
+    """In the order in which they came."""
+    rows = reader.rows(_STANDING, [ms_of(at), iso(at), limit])
+    return tuple(Standing(arrival_of(row[:-2]), str(row[-2]), str(row[-1]))
+                 for row in reversed(rows))  # fmt: skip
 
 
 def read_stints(
@@ -199,12 +220,12 @@ def _among(column: str, nodes: Collection[str] | None) -> str:
 
 def arrival_of(row: Row) -> Arrival:
     """In the order of `_ARRIVAL`."""
-    at, uid, node, how, priority, domain, skills, needs, pinned, expected_s, source = row
+    at, uid, node, how, priority, domain, skills, needs, pinned, expected_s, source = row[:11]
     return Arrival(
         _moment(at), str(uid), str(node), str(how), cast("int | None", priority),
         cast("str | None", domain), _words(skills), _words(needs),
         None if pinned is None else bool(pinned), cast("float | None", expected_s),
-        cast("str | None", source),
+        cast("str | None", source), _maybe(row[11]), _maybe(row[12]),
     )  # fmt: skip
 
 

@@ -32,6 +32,18 @@ class Arrival:
     pinned: bool | None = None  # True: it never moves by itself
     expected_s: float | None = None  # what it said of itself; None also where it said nothing
     source: str | None = None  # who made it, by kind: human, agent, cron, …
+    ready_at: datetime | None = None  # None: it was never READY, as far as was heard
+    ended_at: datetime | None = None  # None: it is not over, as far as was heard
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A task that had come before some moment and was not over then."""
+
+    came: Arrival
+    node: str  # where it was at that moment: where it came, or where it was moved to last
+    last: str  # how its last attempt before that moment ended: as a stint's outcome; "": it ran, or
+    # there was none
 
 
 @dataclass(frozen=True, slots=True)

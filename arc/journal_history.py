@@ -12,7 +12,7 @@ import orjson
 
 from agent_node.clock import Clock
 
-from .decisions.lives import Came, Claimed, Ended, Lives, Started, Step, Traits
+from .decisions.lives import OVER, READY, Came, Claimed, Ended, Lives, Started, Step, Traits, Turned
 from .decisions.stranded import Stranded
 from .decisions.usual import Runs, typical_of
 from .history_seen import UNKNOWN
@@ -33,7 +33,7 @@ _TIMES = {"arrival": "at", "stint": "ended_at", "sample": "at", "stranded_stretc
 
 _CAME = """
 INSERT INTO arrival (uid, at, node, how, priority, domain, skills, needs, pinned, expected_s,
-                     source) VALUES (?,?,?,?,?,?,?,?,?,?,?)
+                     source, ready_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT DO UPDATE SET
   at = iif(excluded.how = 'added' AND how <> 'added', excluded.at, at),
   node = iif(excluded.how = 'added' AND how <> 'added', excluded.node, node),
@@ -41,9 +41,17 @@ ON CONFLICT DO UPDATE SET
   priority = coalesce(priority, excluded.priority), domain = coalesce(domain, excluded.domain),
   skills = coalesce(skills, excluded.skills), needs = coalesce(needs, excluded.needs),
   pinned = coalesce(pinned, excluded.pinned),
-  expected_s = coalesce(expected_s, excluded.expected_s), source = coalesce(source, excluded.source)
+  expected_s = coalesce(expected_s, excluded.expected_s),
+  source = coalesce(source, excluded.source), ready_at = coalesce(excluded.ready_at, ready_at)
  WHERE how <> 'added' OR priority IS NULL
 """
+_READY = """
+UPDATE arrival SET ready_at = min(coalesce(ready_at, ?1), ?1) WHERE uid = ?2
+"""
+# Of a history that is heard again the first word stays, until it is taken back once more.
+_OVER = "UPDATE arrival SET ended_at = max(?, at) WHERE uid = ? AND ended_at IS NULL"
+_ANEW = "UPDATE arrival SET ended_at = NULL WHERE uid = ?"
+_TURNS = {READY: _READY, OVER: _OVER}
 _CLAIMED = """
 INSERT INTO stint (node, life, uid, n, agent, domain, priority, expected_s, claimed_at, outcome)
 VALUES (?,?,?,?,?,?,?,?,?,'') ON CONFLICT DO NOTHING
@@ -139,7 +147,8 @@ class HistoryBook:
         at = ms_of(step.at)
         match step:
             case Came():
-                self._rows.write(_CAME, [step.uid, at, node, step.how, *_columns(step.traits)])
+                self._rows.write(_CAME, [step.uid, at, node, step.how, *_columns(step.traits),
+                                         at if step.ready else None])  # fmt: skip
             case Claimed():
                 traits = step.traits
                 self._rows.write(_CLAIMED, [
@@ -147,6 +156,10 @@ class HistoryBook:
                     traits.expected_s, at])  # fmt: skip
             case Started():
                 self._rows.write(_STARTED, [at, step.uid, step.n, node])
+            case Turned(to=to) if to in _TURNS:
+                self._rows.write(_TURNS[to], [at, step.uid])
+            case Turned():
+                self._rows.write(_ANEW, [step.uid])
             case Ended(n=None):
                 self._rows.write(_ENDED_ANY, [at, step.outcome, step.uid, node, at])
             case Ended():

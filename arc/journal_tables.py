@@ -224,3 +224,24 @@ def deliveries(db: Database) -> None:
         " PRIMARY KEY (name, seal)) STRICT"
     )
     db.execute("CREATE INDEX delivery_by_time ON delivery (at)")
+
+
+_TURNS = """
+ALTER TABLE arrival ADD COLUMN ready_at INTEGER;
+ALTER TABLE arrival ADD COLUMN ended_at INTEGER;
+UPDATE arrival SET ready_at = at, ended_at = (
+  SELECT max(ended) FROM (
+    SELECT cast(round((julianday(t.at) - 2440587.5) * 86400000) AS INTEGER) AS ended
+      FROM task_end t WHERE t.uid = arrival.uid
+     UNION ALL SELECT s.ended_at FROM stint s WHERE s.uid = arrival.uid AND s.outcome = 'completed'
+  ));
+CREATE INDEX arrival_by_end ON arrival (ended_at, at);
+"""
+
+
+@STEPS()
+def turns_of_tasks(db: Database) -> None:
+    """When each task was READY first, and when it was over; of those before, as far as is known."""
+    for statement in _TURNS.split(";\n"):
+        if statement.strip():
+            db.execute(statement)

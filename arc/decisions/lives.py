@@ -25,6 +25,9 @@ _OUTCOMES = {
     "task_completed": "completed", "task_failed": "failed", "task_interrupted": "interrupted",
     "task_cancelled": "cancelled", "task_parked": "parked", "task_waiting": "waiting",
 }  # fmt: skip
+_OVER = ("COMPLETED", "CANCELLED", "DEAD_LETTERED")
+_ELSEWHERE = "task_ended_elsewhere"  # a giver's note: who has the task tells its end itself
+READY, OVER, ANEW = "ready", "over", "anew"  # to what a task may turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Came:
     at: datetime
     how: str
     traits: Traits
+    ready: bool = True  # False: it waits for other tasks, or for its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,16 @@ class Ended:
     duration_s: float | None = None
 
 
-Step = Came | Claimed | Started | Ended
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A task that was blocked is READY, one is over for good, or one that was over lives again."""
+
+    uid: str
+    at: datetime
+    to: str
+
+
+Step = Came | Claimed | Started | Ended | Turned
 
 
 @dataclass(frozen=True)
@@ -104,15 +117,31 @@ def lives_of(events: Iterable[tuple[JsonObject, datetime]], *, now: datetime) ->
     wrong: Counter[str] = Counter()
     steps: list[Step] = []
     for event, at in events:
-        name = str(event.get("event"))
-        if name not in _BRINGS and name not in _OUTCOMES and name not in (_CLAIMED, _STARTED):
+        name, turn = str(event.get("event")), _turn(event)
+        tells = name in _BRINGS or name in _OUTCOMES or name in (_CLAIMED, _STARTED)
+        if not tells and not turn:
             continue
         if at - now > timedelta(seconds=AHEAD_S):
             wrong["future"] += 1
-        step = _step(name, event, min(at, now), wrong)
+        step = _step(name, event, min(at, now), wrong) if tells else None
         if step is not None:
             steps.append(step)
+        uid = event.get("uid")
+        if turn and isinstance(uid, str) and is_ulid(uid):
+            steps.append(Turned(uid, min(at, now), turn))
     return Lives(tuple(steps), wrong)
+
+
+def _turn(event: JsonObject) -> str:
+    """What the event makes of the task itself, whatever becomes of an attempt; "": nothing."""
+    was, state = event.get("was"), event.get("state")
+    if event.get("event") == _ELSEWHERE:
+        return ""
+    if state in _OVER or (was, state) == ("PARKED", "FAILED"):
+        return OVER
+    if was in (*_OVER, "FAILED") and state is not None:
+        return ANEW
+    return READY if (was, state) == ("PENDING", "READY") else ""
 
 
 def _step(name: str, event: JsonObject, at: datetime, wrong: Counter[str]) -> Step | None:
@@ -121,7 +150,8 @@ def _step(name: str, event: JsonObject, at: datetime, wrong: Counter[str]) -> St
         wrong["uid"] += 1
         return None
     if name in _BRINGS:
-        return Came(uid, at, _BRINGS[name], traits_of(event, wrong))
+        return Came(uid, at, _BRINGS[name], traits_of(event, wrong),
+                    ready=event.get("state") != "PENDING")  # fmt: skip
     number = n if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= N_MAX else None
     if name in _OUTCOMES and n is None:
         return Ended(uid, None, at, _OUTCOMES[name])

@@ -10,7 +10,7 @@ from itertools import count
 from agent_node.movability import Shape
 from agent_node.news import Seen, news_between
 from arc.decisions.explain import Steal
-from arc.decisions.stranded import may_run
+from arc.decisions.stranded import add_up, may_run
 from arc.decisions.waking import REBALANCE, ROUTER
 
 from .experience import Experience
@@ -34,8 +34,9 @@ class Landing:
 
 class Run:
     """One simulated run. `hurried` skips plans that cannot hold a move; a test shows that they do
-    not. `watched`: every stranded stretch and every move is kept. `work_max`: the run ends early
-    once its cycles have looked at so many nodes altogether; 0: never.
+    not. `watched`: every stranded stretch and every move is kept, and the run ends with the first
+    look behind what is measured. `work_max`: it ends early once its cycles have looked at so many
+    nodes altogether; 0: never.
     """
 
     def __init__(
@@ -44,6 +45,9 @@ class Run:
     ) -> None:  # fmt: skip
         self.scene, self.policy, self.hurried = scene, policy, hurried
         self._cycles_max = work_max // max(len(scene.places), 1)
+        self._look_ms = round(policy.look_s * MS)
+        goes_to_ms = scene.measured_to_ms if watched else 0
+        self._ends_ms = goes_to_ms + self._look_ms if goes_to_ms else 0  # 0: with the last task
         self.now_ms = self.last_ms = 0
         self.tasks: list[Task] = []
         self.left = len(scene.jobs)
@@ -52,7 +56,8 @@ class Run:
         self.inbox = Node(Place(INBOX, 0), scene, takes_work=False)
         self.every = {**self.nodes, INBOX: self.inbox}
         self.crowds = Crowds(self.every, lambda task, node: may_run(task, node, scene.domains))
-        self.ledger = Ledger(scene, self.nodes, self.crowds.members, watched=watched)
+        self.ledger = Ledger(scene, self.nodes, self.crowds.members)
+        self._watched = watched
         self.experience = Experience(scene)
         self.hub = SimulatedHub(scene, policy, self.nodes, self.inbox, self.experience, self._carry)
         self._by_uid: dict[str, Task] = {}
@@ -75,7 +80,7 @@ class Run:
             self._at(0, IS_DUE, self._ticks, (ROUTER, self.policy.router_s))
             if self.policy.steals:
                 self._at(0, IS_DUE, self._ticks, (REBALANCE, self.policy.every_s))
-            self._at(round(self.policy.look_s * MS), IS_COUNTED, self._counts, None)
+            self._at(self._look_ms, IS_COUNTED, self._counts, None)
         for node in self.nodes.values():
             for away in node.place.away:
                 self._at(away.since_ms, GOES_AWAY, self._goes_away, (node, True))
@@ -86,9 +91,11 @@ class Run:
         heapq.heappush(self._events, (at_ms, rank, next(self._order), act, arg))
 
     def to_the_end(self) -> Ended:
-        """Run until the last task has ended."""
+        """Run until the last task has ended, or as far as this run goes."""
         events, ledger = self._events, self.ledger
         while events and self.left and not self._stuck() and not self.worn_out:
+            if 0 < self._ends_ms < events[0][0]:
+                break
             now = self.now_ms = events[0][0]
             ledger.passes_to(now)
             while events and events[0][0] == now:
@@ -108,7 +115,11 @@ class Run:
         return 0 < self._cycles_max <= self.hub.cycles
 
     def _stuck(self) -> bool:
-        """Whether what is left will never start: nothing happens but looks that find nothing."""
+        """Whether what is left will never start: nothing happens but looks that find nothing. Where
+        these looks are what is asked for, they go on.
+        """
+        if self._ends_ms:
+            return False
         patience_s = STUCK_ROUNDS * max(self.policy.every_s, self.policy.router_s)
         return not self._stirs and self.now_ms - self._stirred_ms > patience_s * MS
 
@@ -174,10 +185,15 @@ class Run:
     def _counts(self, _: None) -> None:
         """fleet-health: it hears the nodes, and counts the stranded time since its last look."""
         self.experience.hear(self.now_ms)
-        if self.ledger.measures(self.now_ms) and self._may_steal():
-            for key, seconds in self.hub.stranded(self.now_ms, self.policy.look_s).items():
+        measured = self.ledger.measures(self.now_ms)
+        if (measured or self._watched) and self._may_steal():
+            found = self.hub.stranded(self.now_ms)
+            for key, seconds in add_up(found, self.policy.look_s).items() if measured else ():
                 self.ledger.by_rule_s[key] += seconds
-        self._at(self.now_ms + round(self.policy.look_s * MS), IS_COUNTED, self._counts, None)
+            if self._watched:
+                since_ms = self.now_ms - self._look_ms
+                self.ledger.strand((one.node for one in found), since_ms, self.now_ms)
+        self._at(self.now_ms + self._look_ms, IS_COUNTED, self._counts, None)
 
     def _idle_for_the_minimum(self, waited: tuple[str, int]) -> None:
         name, since_ms = waited
@@ -191,7 +207,8 @@ class Run:
         moving: list[tuple[Steal, Task]] = []
         for steal in steals:
             task, giver = self._by_uid[steal.task.uid], self.every[steal.busy]
-            self.ledger.moved(self.now_ms, steal)
+            if self._watched:
+                self.ledger.moved(self.now_ms, steal)
             if steal.why == "stolen":
                 self.ledger.stolen(task)
             else:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from statistics import median
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
+from agent_node.text import counted
 from arc.decisions.domains import Role
 from arc.durations import BadWord, parse_duration
 from arc.errors import NoFleet, NoHistory, WrongUse
 from arc.history import Arrival, History, Sample, Stint
 
-from .engine import jobs_in_order
-from .scene import INBOX, MS, Away, Job, Kind, Place, Scene
+from .history_jobs import BLOCKED, GONE, GUESSED, NEVER_RAN, NEVER_READY, jobs_of
+from .scene import MS, Away, Place, Scene
 from .wanted import TASKS_MAX, Source, Wanted, only
 
 if TYPE_CHECKING:
     from arc.settings import FleetSettings
 
 BACK_MAX_S = 366 * 86_400.0
-UNKNOWN_S = 600.0  # a task of which nobody ever ended one
 AWAY = frozenset({"paused", "draining", "drained", "quarantined", "stopped"})
+DOUBTS = {
+    GUESSED: "had not ended: each is taken to run as long as usual",
+    NEVER_RAN: "ended without having run: left out",
+    BLOCKED: "waited for other tasks or for their time before: each comes here when it was ready "
+    "in reality, whatever might have let it go earlier",
+    NEVER_READY: "never came to be ready: left out",
+    GONE: "waited on nodes that fleet.yaml does not name: left out",
+}
 
 
 @dataclass(frozen=True)
@@ -35,20 +42,21 @@ class Remembered:
     scene: Scene
     since: datetime
     until: datetime
-    came: Mapping[str, Arrival] = field(default_factory=dict)
-    guessed: int = 0  # tasks whose length was not known: taken at the usual one
-    never_ran: int = 0  # tasks that ended without ever having run: left out
+    came: frozenset[str] = frozenset()  # the uids of jobs that came in it, and not before
+    counts: Counter[str] = field(default_factory=Counter)  # of what is told in `DOUBTS`
     cut: str = ""  # what of the stretch is missing, in a sentence
+
+    @property
+    def guessed(self) -> int:
+        """Tasks whose length was not known: taken at the usual one."""
+        return self.counts[GUESSED]
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What the figures do not say, a sentence each."""
         said = [self.cut] if self.cut else []
-        if self.guessed:
-            said.append(f"{self.guessed} tasks had not ended: each is taken to run as long as "
-                        "usual")  # fmt: skip
-        if self.never_ran:
-            said.append(f"{self.never_ran} tasks never ran and are left out")
+        said += [f"{counted(self.counts[name], 'task')} {told}" for name, told in DOUBTS.items()
+                 if self.counts[name]]  # fmt: skip
         return tuple(said)
 
 
@@ -71,7 +79,8 @@ def remembered(wanted: Wanted, fleet: FleetSettings | None) -> Source:
         raise NoHistory(f"{history.path}: no task is known to have come since {iso(since)}",
                         where=str(history.path))  # fmt: skip
     facts: JsonObject = {"kind": "history", "since": iso(found.since), "until": iso(found.until),
-                         "guessed": found.guessed, "never_ran": found.never_ran}  # fmt: skip
+                         "guessed": found.guessed, "never_ran": found.counts[NEVER_RAN],
+                         "blocked": found.counts[BLOCKED] + found.counts[NEVER_READY]}  # fmt: skip
     said = f"what came from {iso(found.since)} to {iso(found.until)}"
     return Source(said, facts, lambda seed: found.scene, 1, found.doubts, fleet)
 
@@ -83,7 +92,7 @@ def scene_of_history(
 
     A task runs as long as all its attempts did, wherever it runs. Slots are the most that a node
     was seen with; a node that was paused or stopped starts nothing meanwhile. Of more tasks than
-    `tasks_max` the newest are taken.
+    `tasks_max` that came the newest are taken, and likewise of those that were there before.
     """
     arrivals = history.arrivals(since, until, limit=tasks_max + 1)
     cut = ""
@@ -91,97 +100,27 @@ def scene_of_history(
         arrivals = arrivals[-tasks_max:]
         since = arrivals[0].at
         cut = f"only what came since {iso(since)}: {tasks_max:,} tasks"
+    stood = history.standing(since, limit=tasks_max + 1)
+    if len(stood) > tasks_max:
+        stood = stood[-tasks_max:]
+        cut += ("; " if cut else "") + f"of what was there before, the newest {tasks_max:,} tasks"
     stints = history.stints(since, until)
     samples = history.samples(since, until)
-    places = _places(fleet, samples, arrivals, stints, (since, until))
-    made = _jobs(arrivals, stints, {place.name for place in places}, (since, until))
-    jobs = jobs_in_order([job for job, _ in made.jobs])
+    known = [*arrivals, *(one.came for one in stood)]
+    places = _places(fleet, samples, known, stints, since=since, until=until)
+    made = jobs_of(arrivals, stood, stints, nodes={place.name for place in places}, since=since,
+                   until=until)  # fmt: skip
     length_ms = round((until - since).total_seconds() * MS)
-    scene = Scene(places, jobs, fleet.domains, since, measured_to_ms=length_ms)
-    return Remembered(scene, since, until, {job.uid: one for job, one in made.jobs if one},
-                      made.guessed, made.never_ran, cut)  # fmt: skip
-
-
-@dataclass
-class _Made:
-    jobs: list[tuple[Job, Arrival | None]] = field(default_factory=list)
-    guessed: int = 0
-    never_ran: int = 0
-
-
-def _jobs(
-    arrivals: Sequence[Arrival], stints: Sequence[Stint], names: set[str],
-    window: tuple[datetime, datetime],
-) -> _Made:  # fmt: skip
-    since, until = window
-    ran: defaultdict[str, list[Stint]] = defaultdict(list)
-    for stint in stints:
-        ran[stint.uid].append(stint)
-    usual = _usual(stints)
-    made = _Made()
-    for arrival in arrivals:
-        home = arrival.node if arrival.node in names else INBOX
-        _add(made, ran.pop(arrival.uid, []), arrival, home, usual, window)
-    for uid, some in sorted(ran.items()):  # they ran, or waited, when the stretch began
-        home = some[0].node if some[0].node in names else INBOX
-        _add(made, ran[uid], None, home, usual, (since, until))
-    return made
-
-
-def _add(
-    made: _Made, stints: Sequence[Stint], arrival: Arrival | None, home: str,
-    usual: Mapping[str, float], window: tuple[datetime, datetime],
-) -> None:  # fmt: skip
-    since, until = window
-    took = [_length_s(one, since) for one in stints]
-    ended = [one for one in took if one is not None]
-    if not stints and arrival is not None and (until - arrival.at).total_seconds() < 0:
-        return
-    domain = (arrival.domain if arrival else stints[0].domain) or ""
-    takes_s = sum(ended)
-    if len(ended) < len(took) or not took:
-        made.guessed += 1
-        takes_s = max(takes_s, usual.get(domain, usual.get("", UNKNOWN_S)))
-    at = arrival.at if arrival else since
-    priority = arrival.priority if arrival else stints[0].priority
-    kind = Kind(domain or None)
-    if arrival is not None:
-        kind = Kind(domain or None, arrival.skills or (), arrival.needs or (),
-                    bool(arrival.pinned))  # fmt: skip
-    name = arrival.uid if arrival else stints[0].uid
-    made.jobs.append((
-        Job(len(made.jobs) + 1, max(round((at - since).total_seconds() * MS), 0), home,
-            max(round(takes_s * MS), 1), kind, priority or 5,
-            arrival.expected_s if arrival else None, name), arrival,
-    ))  # fmt: skip
-
-
-def _length_s(stint: Stint, since: datetime) -> float | None:
-    """How long the attempt ran within the stretch; None: it had not ended."""
-    if stint.ended_at is None:
-        return None
-    began = max(stint.started_at or stint.claimed_at, since)
-    return max((stint.ended_at - began).total_seconds(), 0.0)
-
-
-def _usual(stints: Iterable[Stint]) -> dict[str, float]:
-    """How long a task of each domain usually took; under "" of any."""
-    by_domain: defaultdict[str, list[float]] = defaultdict(list)
-    for stint in stints:
-        if stint.ended_at is not None and stint.outcome == "completed":
-            took_s = (stint.ended_at - (stint.started_at or stint.claimed_at)).total_seconds()
-            for name in {stint.domain or "", ""}:
-                by_domain[name].append(max(took_s, 0.0))
-    return {name: median(some) for name, some in by_domain.items()}
+    scene = Scene(places, made.jobs, fleet.domains, since, measured_to_ms=length_ms)
+    return Remembered(scene, since, until, made.came, made.counts, cut)
 
 
 def _places(
     fleet: FleetSettings, samples: Sequence[Sample], arrivals: Sequence[Arrival],
-    stints: Sequence[Stint], window: tuple[datetime, datetime],
+    stints: Sequence[Stint], *, since: datetime, until: datetime,
 ) -> tuple[Place, ...]:  # fmt: skip
     slots: defaultdict[str, int] = defaultdict(int)
     away: defaultdict[str, list[Away]] = defaultdict(list)
-    since, until = window
     for sample in samples:
         slots[sample.node] = max(slots[sample.node], sample.slots)
         if sample.state in AWAY:

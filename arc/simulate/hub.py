@@ -13,7 +13,7 @@ from arc.decisions.limits import HealthLimits
 from arc.decisions.memory import Memory
 from arc.decisions.routing import plan_routes
 from arc.decisions.stealing import look_and_plan
-from arc.decisions.stranded import add_up, stranded_asking, stranded_now
+from arc.decisions.stranded import Stranded, stranded_asking, stranded_now
 from arc.decisions.view import FleetView, Queues
 from arc.decisions.waking import REBALANCE, ROUTER, woken_by
 
@@ -141,15 +141,14 @@ class SimulatedHub:
             self.unclaimed = plan.unclaimed
         return plan.routes
 
-    def stranded(self, now_ms: int, seconds: float) -> dict[tuple[str, str], float]:
+    def stranded(self, now_ms: int) -> tuple[Stranded, ...]:
         """Who is stranded now, and by what, as fleet-health counts it."""
         view, limits = self.view(now_ms, whole=True), self.policy.steal
         memory = self.memory(now_ms, view)
         names, request = stranded_asking(view, limits, memory)
         if not names:
-            return {}
+            return ()
         asked = asked_of(request)
         every = {**self.nodes, INBOX: self.inbox}
         queues = {name: every[name].candidates(asked) for name in names}
-        found = stranded_now(view, queues, domains=self.scene.domains, limits=limits, memory=memory)
-        return add_up(found, seconds)
+        return stranded_now(view, queues, domains=self.scene.domains, limits=limits, memory=memory)

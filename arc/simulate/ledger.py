@@ -1,10 +1,10 @@
-"""Keeps the books of one simulated run: who was stranded how long, what moved and in vain."""
+"""Keeps the books of one simulated run: how long slots were free beside work, and what moved."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,7 +18,9 @@ BANDS = ((3, FIRST), (6, "P4-P6"), (10, LAST))
 
 
 class Stretch(NamedTuple):
-    """A node was stranded so long: a slot free, and work for it waiting or travelling elsewhere."""
+    """A node was stranded so long, as the looks of fleet-health found it: what each of them finds
+    is taken to have held since the one before, in the hub's own history too.
+    """
 
     node: str
     since_ms: int
@@ -64,8 +66,7 @@ class Ledger:
     nodes: Mapping[str, Node]
     members: Sequence[frozenset[str]]  # of each crowd, which grows
     free: set[str] = field(default_factory=set)
-    watched: bool = False  # whether every stretch is kept
-    stranded_ms: int = 0
+    beside_ms: int = 0  # of all nodes: idle beside work
     working_ms: int = 0
     window_ms: int = 0
     running: int = 0
@@ -79,10 +80,10 @@ class Ledger:
     _ghosts: defaultdict[str, list[tuple[int, int, int, Task]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    _since: dict[str, int] = field(default_factory=dict)  # who is stranded now
     _stretches: list[Stretch] = field(default_factory=list)
+    _last: dict[str, int] = field(default_factory=dict)  # by node: the place of its last stretch
     _moves: list[Moved] = field(default_factory=list)
-    _stranded: int = 0
+    _beside: int = 0  # nodes that are idle beside work now
     _stale: bool = True
     _at_ms: int = 0
 
@@ -92,14 +93,11 @@ class Ledger:
         end = min(now_ms, until) if until else now_ms
         spent = end - max(self._at_ms, self.scene.measured_from_ms)
         if self._stale and now_ms > self._at_ms:
-            found = self._who()
-            self._stranded, self._stale = len(found), False
-            if self.watched:
-                self._watch(found)
+            self._beside, self._stale = len(self._who()), False
         self._at_ms = now_ms
         if spent > 0:
             self.window_ms += spent
-            self.stranded_ms += spent * self._stranded
+            self.beside_ms += spent * self._beside
             self.working_ms += spent * self.running
 
     def measures(self, now_ms: int) -> bool:
@@ -136,20 +134,24 @@ class Ledger:
         """Whether any task waits in a queue that another node might run."""
         return bool(self._holders)
 
-    def _watch(self, found: set[str]) -> None:
-        for name in sorted(self._since.keys() - found):
-            self._stretches.append(Stretch(name, self._since.pop(name), self._at_ms))
-        for name in found - self._since.keys():
-            self._since[name] = self._at_ms
+    def strand(self, nodes: Iterable[str], since_ms: int, until_ms: int) -> None:
+        """A look found these stranded; a stretch that reaches up to where this begins goes on."""
+        for name in nodes:
+            place = self._last.get(name)
+            if place is not None and self._stretches[place].until_ms == since_ms:
+                self._stretches[place] = self._stretches[place]._replace(until_ms=until_ms)
+                continue
+            self._last[name] = len(self._stretches)
+            self._stretches.append(Stretch(name, since_ms, until_ms))
 
     def moved(self, now_ms: int, steal: Steal) -> None:
-        """A move begins."""
-        if self.watched:
-            self._moves.append(
-                Moved(now_ms, steal.task.uid, steal.busy, steal.idle, steal.why)
-            )
+        """A move begins, and is kept."""
+        self._moves.append(Moved(now_ms, steal.task.uid, steal.busy, steal.idle, steal.why))
 
     def _who(self) -> set[str]:
+        """Every node with a free slot and nothing of its own for it, while anything that it may
+        run waits or travels elsewhere: one task may make many of them count.
+        """
         found: set[str] = set()
         for crowd, holders in self._holders.items():
             able = self.free & self.members[crowd]
@@ -183,8 +185,6 @@ class Ledger:
 
     def closed(self, policy: str, tasks: Sequence[Task], last_ms: int) -> Ended:
         """What the run came to."""
-        if self.watched:
-            self._watch(set())
         counted = [task for task in tasks if self.measures(task.job.at_ms)]
         waits: dict[str, list[float]] = {"all": []}
         for task in counted:
@@ -200,7 +200,7 @@ class Ledger:
         return Ended(
             policy, len(counted), (last_ms - first_ms) / MS,
             {band: tuple(sorted(some)) for band, some in sorted(waits.items())},
-            self.stranded_ms / nodes_ms if nodes_ms else None,
+            self.beside_ms / nodes_ms if nodes_ms else None,
             self.working_ms / slots_ms if slots_ms else None,
             dict(self.by_rule_s), self.thefts, self.routes,
             sum(0 <= task.stayed_ms <= task.started_ms for task in moved), self.cycles,

@@ -16,6 +16,7 @@ from sqlite_utils import Database
 from agent_node import commands as c
 from agent_node.clock import iso
 from arc.decisions.limits import StealLimits
+from arc.decisions.lives import OVER, Ended, Lives, Turned
 from arc.errors import NoHistory, StateBroken
 from arc.history import History
 from arc.journal import Journal
@@ -195,8 +196,6 @@ def test_a_node_that_is_heard_twice_has_no_stint_twice(day: Scene) -> None:
 
 def test_a_node_that_is_heard_twice_keeps_the_end_that_was_known(day: Scene) -> None:
     """A history that is heard again cannot be told differently; without the guard it could."""
-    from arc.decisions.lives import Ended, Lives
-
     day.has("iris", 1)
     task, n = claims(day, "iris")
     ends(day, "iris", task, n, cost_usd="1.0")
@@ -498,6 +497,53 @@ def test_a_journal_of_the_version_before_is_migrated_and_keeps_what_it_had(tmp_p
     assert journal.nodes.heard_up_to("iris", "L") == 7
     journal.close()
     assert History(tmp_path).stints(START, START + timedelta(days=1)) == ()
+
+
+def test_a_journal_from_before_tasks_had_ends_learns_them_from_what_else_it_knows(
+    tmp_path: Path,
+) -> None:
+    """Otherwise every task that ever came would be taken to wait still."""
+    path, clock = tmp_path / "journal.db", FakeClock()
+    older = Database(path)
+    STEPS.apply(older, stop_before="turns_of_tasks")
+    at = int(START.timestamp() * 1000)
+    for name in ("RAN", "GONE", "OPEN"):
+        older.execute("INSERT INTO arrival (uid, at, node, how) VALUES (?,?,'iris','added')",
+                      [name, at])  # fmt: skip
+    older.execute("INSERT INTO stint (node, life, uid, n, agent, claimed_at, ended_at, outcome)"
+                  " VALUES ('iris','L','RAN',1,'a',?,?,'completed')", [at, at + 5000])  # fmt: skip
+    older.execute("INSERT INTO task_end (node, uid, state, at)"
+                  " VALUES ('iris','GONE','CANCELLED',?)",
+                  [iso(START + timedelta(seconds=7))])  # fmt: skip
+    older.conn.commit()
+    older.close()
+    with pytest.raises(NoHistory, match="keeps no history yet"):  # its hub is the version before
+        History(tmp_path).arrivals(START, START + timedelta(days=1))
+    Journal(path, clock).close()
+    came = {one.uid: one for one in History(tmp_path).arrivals(START, START + timedelta(days=1))}
+    ended = {name: one.ended_at and seconds(one.ended_at) for name, one in came.items()}
+    assert ended == {"RAN": 5.0, "GONE": 7.0, "OPEN": None}
+    assert {one.ready_at for one in came.values()} == {START}
+    left = History(tmp_path).standing(START + timedelta(seconds=6))
+    assert {one.came.uid for one in left} == {"GONE", "OPEN"}
+
+
+def test_a_task_is_over_once_and_stays_so_when_its_node_is_heard_again(day: Scene) -> None:
+    day.has("iris", 2)
+    task, n = claims(day, "iris")
+    day.passes(60)
+    ends(day, "iris", task, n)
+    looks(day)
+    before = past(day).arrivals(*always(day))
+    assert [one.ended_at and round(seconds(one.ended_at)) for one in before] == [60, None]
+    assert [one.ready_at == one.at for one in before] == [True, True]
+    day.passes(60)
+    day.hub.journal._rows.write("DELETE FROM heard WHERE node = 'iris'")
+    looks(day)
+    assert past(day).arrivals(*always(day)) == before
+    later = Turned(task, day.hub.clock.now(), OVER)
+    day.hub.journal.history.hear("iris", "ANOTHER", Lives((later,)))
+    assert past(day).arrivals(*always(day)) == before
 
 
 def test_moves_runs_and_what_they_kept_are_read_back(day: Scene) -> None:

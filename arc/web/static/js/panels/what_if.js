@@ -79,7 +79,9 @@ function drawWhatIf(body, data, sum) {
     return;
   }
   const was = data.reality, same = data.as_it_is, would = data.what_if;
-  sum(`stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
+  const whole = was.stranded.length * data.step_s;
+  const part = data.compared_s < whole ? `of the first ${lasting(data.compared_s)} of ${lasting(whole)} alone: ` : "";
+  sum(`${part}stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
     el("b", {}, `${minutes(would.stranded_s)} with these limits`), `; ${counted(would.moves, "move")} instead of ${same.moves}`);
   put(place, area(data, Math.max(240, body.clientWidth || 900)), yaml(),
     (data.cut ?? []).map((/** @type {string} */ one) => el("p", { class: "warn" }, one)),
@@ -127,14 +129,16 @@ function yaml() {
 /** @param {any} data @param {number} wide */
 function area(data, wide) {
   const { step_s: step, since } = data;
-  const real = data.reality.stranded, same = data.as_it_is.stranded, other = data.what_if.stranded;
+  const all = data.reality.stranded.length; // of what was not replayed nothing is drawn
+  const [real, same, other] = [data.reality, data.as_it_is, data.what_if].map((one) =>
+    /** @type {number[]} */ (one.stranded.filter((/** @type {number|null} */ value) => value !== null)));
   const most = Math.max(1, ...real, ...same, ...other);
-  const x = (/** @type {number} */ at) => 30 + (at / real.length) * (wide - 36);
+  const x = (/** @type {number} */ at) => 30 + (at / all) * (wide - 36);
   const y = (/** @type {number} */ value) => TALL - 16 - (value / most) * (TALL - 28);
   const path = (/** @type {number[]} */ line) => line.map((value, at) => `L${x(at).toFixed(1)} ${y(value).toFixed(1)} L${x(at + 1).toFixed(1)} ${y(value).toFixed(1)}`).join(" ");
-  const gap = stepOf(real.length * step, 8);
+  const gap = stepOf(all * step, 8);
   const marks = [];
-  for (let at = Math.ceil(since / 1000 / gap) * gap; at * 1000 < since + real.length * step * 1000; at += gap) {
+  for (let at = Math.ceil(since / 1000 / gap) * gap; at * 1000 < since + all * step * 1000; at += gap) {
     const place = x((at - since / 1000) / step);
     marks.push(draw("line", { class: "tick", x1: place, x2: place, y1: 6, y2: TALL - 14 }),
       draw("text", { x: place + 2, y: TALL - 3 }, mark(at * 1000, gap)));

@@ -1,0 +1,56 @@
+"""The what-if panel: what it compares, over which stretch, and the command that says the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.browser.looking import Looking
+from tests.browser.served import Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def an_answer(**fields: Any) -> dict[str, Any]:
+    """Four buckets of an hour, of which `compared_s` says how far they were played."""
+    one = {"stranded": [1, 2, 0, 0], "stranded_s": 10_800, "moves": 1, "mean_wait_s": 60,
+           "p95_wait_s": 90, "waited": 3}  # fmt: skip
+    return {"since": 1_773_100_800_000, "step_s": 3600, "compared_s": 14_400, "tasks": 3,
+            "policy": "arc0", "reality": one, "as_it_is": one, "what_if": one, "cut": [],
+            **fields}  # fmt: skip
+
+
+async def answered(page: Page, data: dict[str, Any]) -> list[str]:
+    """The panel is answered with this; what it was asked for is listed."""
+    asked: list[str] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(json={"schema": "arc.web.panels.what_if/1", "ok": True, "data": data,
+                                  "as_of": "2026-03-10T04:00:00Z"})  # fmt: skip
+
+    await page.route("**/api/v1/panels/what_if*", answer)
+    return asked
+
+
+async def test_what_was_played_in_part_alone_is_compared_in_that_part_and_says_so(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(served.url)
+    short = {"stranded": [1, 2, None, None], "stranded_s": 5400, "moves": 1, "mean_wait_s": 60,
+             "p95_wait_s": 90, "waited": 3}  # fmt: skip
+    await answered(page, an_answer(compared_s=5400, reality=short, as_it_is=short, what_if=short))
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.locator("#what-if input[data-name=busy_over]").focus()
+    await page.keyboard.press("End")
+
+    said = page.locator("#what-if .sum")
+    await expect(said).to_contain_text("of the first 1h 30m of 4h alone: stranded")
+    drawn = await page.evaluate(
+        "[...document.querySelectorAll('#what-if svg path')].map((one) => one.getBBox().width)")
+    whole = await page.evaluate("document.querySelector('#what-if svg').getBBox().width")
+    assert len(drawn) == 3
+    assert all(width < 0.6 * whole for width in drawn), (drawn, whole)
+    assert look.troubles == []
