@@ -18,6 +18,7 @@ from agent_node.ulid import new_ulid
 from sensors import find_sensors
 
 from .artifacts import FolderArtifacts
+from .beside import Beside
 from .decisions.circles import Circle
 from .decisions.domains import Domain, Role
 from .decisions.tallying import Words
@@ -83,6 +84,7 @@ class Hub:
         default_factory=lambda: defaultdict(dict))
     # By node, the types and models of its tasks that are counted one by one.
     words: defaultdict[str, Words] = field(default_factory=lambda: defaultdict(dict))
+    beside: Beside = field(default_factory=Beside)  # what nodes told last beside their reports
     polling: set[str] = field(default_factory=set)  # watched files of which a look has not ended
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet

@@ -15,6 +15,7 @@ from arc.decisions.alerts import Alert, Edge, edge
 from arc.decisions.health import Judgement, judge_health
 from arc.endings import tell_heard
 from arc.looking import Look, facts_of, look, memory_of
+from arc.operations.needs import ask_beside
 from arc.sensor import Decided, SensorReport
 from arc.settings import FleetSettings
 
@@ -33,7 +34,8 @@ class FleetHealth:
 
     1. Read every node's report, all at once. 2. Hear what ended on each, and what runs how long;
     givers are told the ends of what they had given away. 3. Judge. 4. Tell what began and what
-    ended since the last run: each trouble once, at most three of a node and day. 5. Count for how
+    ended since the last run: each trouble once, at most three of a node and day. 5. Ask what the
+    reports do not hold of what waits for a person, for pages that ask no node. 6. Count for how
     long free slots and work that fits them were kept apart.
     """
 
@@ -58,6 +60,7 @@ class FleetHealth:
         news = edge(hub.journal.nodes.standing(), judged)
         told = hub.journal.nodes.note(news)
         _log(hub, news)
+        await ask_beside(seen)
         stranded = await count_stranded(hub, seen, sensor=self.name, every_s=self.every_s)
         return _report(self.name, seen, judged, news, told, {
             **stranded, "unheard": {**heard.unheard}, "ends_told": ends})  # fmt: skip

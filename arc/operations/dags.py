@@ -38,7 +38,7 @@ async def dag_list(hub: Hub, args: JsonObject) -> Told:
         one_of(*STATES)(state, "state")
     wanted: list[JsonValue] = [*(states or (STATES if asked.flag("all") else UNFINISHED))]
     limit = asked.limit(200, LIST_MAX)
-    lines, failed = await all_graphs(hub, {"states": wanted, "limit": limit})
+    lines, failed = await all_graphs(hub.links, {"states": wanted, "limit": limit})
     lines.sort(key=lambda one: (one.created_at or "", one.id), reverse=True)
     data: JsonObject = {
         "dags": [line_out(one) for one in lines[:limit]], "more": len(lines) > limit,

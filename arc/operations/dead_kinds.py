@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from agent_node.strict import JsonObject, JsonValue
+from agent_node.strict import JsonValue
 from arc.dead_answers import Letter, read_dead
 from arc.errors import ArcError
 from arc.links import Link
@@ -17,23 +17,27 @@ KINDS_MAX = 4
 DEAD = " dead: "
 
 
-async def with_kinds(seen: Look, needs: Iterable[JsonValue]) -> list[JsonValue]:
-    """The same sentences; those about dead letters also count them by how they died.
+async def kinds_of(seen: Look, needs: Iterable[JsonValue]) -> dict[tuple[str, str], str]:
+    """For each node's sentence about dead letters the same one with how many died how.
 
-    A node that cannot be asked now keeps its own sentence.
+    A node that cannot be asked now is not in it: its own sentence stands.
     """
-    said = [one for one in needs if isinstance(one, dict)]
-    about = {str(one["node"]) for one in said if DEAD in str(one["text"])} & seen.links.keys()
-    names = sorted(about)
+    said = [(str(one["node"]), str(one["text"])) for one in needs if isinstance(one, dict)]
+    about = [(node, text) for node, text in said if DEAD in text and node in seen.links]
+    names = sorted({node for node, _ in about})
     found = await asyncio.gather(*(_kinds(seen.links[name]) for name in names))
-    kinds = dict(zip(names, found, strict=True))
-    return [_named(one, kinds.get(str(one["node"]), "")) for one in said]
+    kinds = {name: one for name, one in zip(names, found, strict=True) if one}
+    return {(node, text): text.replace(DEAD, f" dead ({kinds[node]}): ", 1)
+            for node, text in about if node in kinds}  # fmt: skip
 
 
-def _named(one: JsonObject, kinds: str) -> JsonObject:
-    text = str(one["text"])
-    return {**one, "text": text.replace(DEAD, f" dead ({kinds}): ", 1)} if (
-        kinds and DEAD in text) else one
+def named(
+    needs: Iterable[JsonValue], fuller: Mapping[tuple[str, str], str]
+) -> list[JsonValue]:
+    """The same sentences, the fuller one where there is one: of another count it is none."""
+    said = [one for one in needs if isinstance(one, dict)]
+    return [{**one, "text": fuller.get((str(one["node"]), str(one["text"])), one["text"])}
+            for one in said]  # fmt: skip
 
 
 async def _kinds(link: Link) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,15 +43,13 @@ class GraphFound:
 
 
 async def all_graphs(
-    hub: Hub, fields: JsonObject, *, pages: int = 1, names: Iterable[str] | None = None
+    links: Mapping[str, Link], fields: JsonObject, *, pages: int = 1
 ) -> tuple[list[GraphLine], dict[str, ArcError]]:
-    """The graphs of every store or of `names`, newest first in each; who could not be asked, and
-    why.
-    """
+    """The graphs of these stores, newest first in each; who could not be asked, and why."""
     found: list[GraphLine] = []
     failed: dict[str, ArcError] = {}
-    wanted = sorted(hub.links if names is None else names)
-    said = await asyncio.gather(*(_graphs_of(hub.links[name], fields, pages) for name in wanted))
+    wanted = sorted(links)
+    said = await asyncio.gather(*(_graphs_of(links[name], fields, pages) for name in wanted))
     for name, one in zip(wanted, said, strict=True):
         if isinstance(one, ArcError):
             failed[name] = one
@@ -86,7 +84,7 @@ async def find_graph(hub: Hub, part: str) -> GraphFound:
     lines: list[GraphLine] = []
     failed: dict[str, ArcError] = {}
     if not is_ulid(wanted):
-        lines, failed = await all_graphs(hub, {"limit": PAGE}, pages=PAGES_MAX)
+        lines, failed = await all_graphs(hub.links, {"limit": PAGE}, pages=PAGES_MAX)
         lines = [one for one in lines if one.id.startswith(wanted) or one.id.endswith(wanted)]
     if len({one.id for one in lines}) > 1:
         raise Ambiguous(f"{part}: could be any of these graphs:\n{_candidates(lines)}",

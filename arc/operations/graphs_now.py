@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
+from arc.beside import Beside
 from arc.graph_answers import GraphLine
+from arc.links import Link
 from arc.looking import INBOX
 
 from .graph_finding import all_graphs
@@ -25,27 +26,35 @@ FAILED_FOR = timedelta(days=7)  # for how long a graph that failed is named
 TITLE_SHOWN = 60
 
 
-@dataclass(frozen=True)
-class GraphsNow:
-    """What `status` says of graphs, and what a person has to look at."""
+async def graphs_of(
+    links: Mapping[str, Link], names: Iterable[str]
+) -> tuple[dict[str, tuple[GraphLine, ...]], frozenset[str]]:
+    """The graphs of these stores that run or failed; and of which stores nobody knows."""
+    wanted = {name: links[name] for name in names}
+    lines, failed = await all_graphs(wanted, {"states": ["running", "failed"], "limit": LIMIT})
+    return {name: tuple(one for one in lines if one.home == name)
+            for name in wanted.keys() - failed.keys()}, frozenset(failed)  # fmt: skip
 
-    counts: JsonObject
-    needs_you: tuple[JsonValue, ...]
 
-
-async def graphs_now(hub: Hub, names: Sequence[str]) -> GraphsNow:
-    """Of these stores and no others: who did not answer the survey is not asked again."""
-    lines, failed = await all_graphs(hub, {"states": ["running", "failed"], "limit": LIMIT},
-                                     names=names)  # fmt: skip
-    states = Counter(one.state for one in lines)
-    oldest = iso(hub.clock.now() - FAILED_FOR)
-    recent = [one for one in lines if one.state == "failed" and (one.ended_at or "") >= oldest]
-    recent.sort(key=lambda one: one.ended_at or "", reverse=True)
-    counts: JsonObject = {
-        "running": states["running"], "failed": states["failed"], "failed_lately": len(recent),
-        "unread": [*sorted(failed)],
+def graph_counts(hub: Hub, beside: Beside) -> JsonObject:
+    """How many run and failed, and which stores could not be asked."""
+    states = Counter(one.state for some in beside.graphs.values() for one in some)
+    return {
+        "running": states["running"], "failed": states["failed"],
+        "failed_lately": len(_lately(hub, beside)), "unread": [*sorted(beside.unread)],
     }  # fmt: skip
-    return GraphsNow(counts, tuple(map(_need, recent[:NEEDS_MAX])))
+
+
+def failed_lately(hub: Hub, beside: Beside) -> list[JsonValue]:
+    """A line for each that a person has to look at, the newest first."""
+    return [*map(_need, _lately(hub, beside)[:NEEDS_MAX])]
+
+
+def _lately(hub: Hub, beside: Beside) -> list[GraphLine]:
+    oldest = iso(hub.clock.now() - FAILED_FOR)
+    recent = [one for name in sorted(beside.graphs) for one in beside.graphs[name]
+              if one.state == "failed" and (one.ended_at or "") >= oldest]  # fmt: skip
+    return sorted(recent, key=lambda one: one.ended_at or "", reverse=True)
 
 
 def _need(one: GraphLine) -> JsonObject:

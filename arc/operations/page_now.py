@@ -11,21 +11,20 @@ from weakref import WeakKeyDictionary
 from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
+from arc.beside import Beside
 from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.memory import Memory
 from arc.decisions.tallying import UNIT
 from arc.decisions.view import NodeSeen, NodeUnseen
-from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look, remembered
 from arc.tally import Tally
 
 from . import Told
 from .budgets import COSTS, money
-from .graphs_now import graphs_now
-from .leftovers import leftovers
-from .notices import untold
+from .graphs_now import graph_counts, graphs_of
+from .needs import all_needs, needs_you, stores_with_graphs
 from .sensing import sensor_lines
-from .status import complaints, inbox_line, needs_you, seen_line, stranded_of, unseen_line
+from .status import inbox_line, seen_line, stranded_of, unseen_line
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -47,6 +46,7 @@ class Remembered:
     data: JsonObject = field(default_factory=dict)
     nodes: JsonObject = field(default_factory=dict)
     needs: list[JsonValue] = field(default_factory=list)
+    stores: frozenset[str] = frozenset()  # that have graphs
     inbox: JsonObject | None = None
 
 
@@ -77,20 +77,26 @@ async def _everything(hub: Hub, last: Remembered) -> JsonObject:
     if look_stamp != last.look_stamp:
         _see(hub, last)
         last.look_stamp = look_stamp
-    graphs = await graphs_now(hub, [INBOX])
-    needs: list[JsonValue] = [*complaints(hub), *last.needs, *await leftovers(hub),
-                              *doubted_ends(hub), *graphs.needs_you, *untold(hub)]  # fmt: skip
+    beside = await _beside(hub, last)
     run, move = hub.journal.runs.last_numbers()
     view = hub.last_view
     looked_at = iso(view.at) if view is not None else None
     return {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy, "hub": _hub(hub),
         "looked_at": looked_at, "limits": _limits(hub.settings), "header": _header(hub, last),
-        "needs_you": needs, "nodes": last.nodes, "inbox": last.inbox, "graphs": graphs.counts,
+        "needs_you": await all_needs(hub, last.needs, beside), "nodes": last.nodes,
+        "inbox": last.inbox, "graphs": graph_counts(hub, beside),
         "stranded": stranded_of(hub), "sensors": _without_ages(sensor_lines(hub)),
         "moves": _moves(hub),
         "cursors": {"run": run, "move": move, "look": looked_at, "rows": hub.journal.changes},
     }  # fmt: skip
+
+
+async def _beside(hub: Hub, last: Remembered) -> Beside:
+    """What nodes said when they were asked last; of graphs the hub's own queue says it now."""
+    graphs, unread = await graphs_of(hub.links, [INBOX])
+    beside = hub.beside.of_stores(last.stores - {INBOX})
+    return beside.with_graphs(INBOX, None if INBOX in unread else graphs[INBOX])
 
 
 def _see(hub: Hub, last: Remembered) -> None:
@@ -102,6 +108,7 @@ def _see(hub: Hub, last: Remembered) -> None:
     seen = Look(hub, Tally(hub.links, hub.clock), view,
                 inbox or NodeUnseen(INBOX, "not_asked", "not asked yet"), facts, Memory())
     last.needs = needs_you(seen) if hub.last_view is not None else []
+    last.stores = stores_with_graphs(seen)
     last.nodes = {one.name: _stamped(hub, one, seen_line(hub, one)) for one in view.seen}
     last.nodes |= {one.name: unseen_line(one) for one in view.unseen}
     last.inbox = None if inbox is None else inbox_line(inbox)

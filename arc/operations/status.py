@@ -5,35 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from agent_node import __version__
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.text import counted
-from arc.circling import circles_now
-from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
-from arc.doubted import doubted_ends
-from arc.looking import INBOX, Look, look
+from arc.looking import look
 
 from . import Told
-from .dead_kinds import with_kinds
-from .graphs_now import graphs_now
-from .leftovers import leftovers
-from .notices import untold
+from .graphs_now import graph_counts
+from .needs import all_needs, ask_beside, needs_you
 from .sensing import sensor_lines
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 MOVES_SHOWN = 5
-NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
-NO_DAEMON = "no daemon has run here yet"
-_LIVE = {"dispatcher_runs", "node_answers"}
-_SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
 HEALTH = "fleet-health"
-# Rules under which a node is unseen because somebody has to decide something.
-_FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
-_TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH-LOGIN"}
 
 
 async def status(hub: Hub, args: JsonObject) -> Told:
@@ -47,18 +33,15 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     if paused is not None:
         word = {"by": paused.by, "reason": paused.reason, "at": iso(paused.at)}
     silent = seen.view.silent
-    graphs = await graphs_now(hub, [one.name for one in seen.whole.seen if one.name in hub.links
-                                    and one.report.graphs_count != 0])  # fmt: skip
+    beside = await ask_beside(seen)
     data: JsonObject = {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy,
         "hub": {"name": hub.settings.hub, "running": hub.schedule is not None,
                 "term": hub.lease.term, "paused": word,
                 "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()
                          if hub.settings.node(said.node) is not None]},
-        "needs_you": [*complaints(hub), *await with_kinds(seen, needs_you(seen)),
-                      *await leftovers(hub), *doubted_ends(hub), *circles_now(hub),
-                      *graphs.needs_you, *untold(hub)],
-        "graphs": graphs.counts,
+        "needs_you": await all_needs(hub, needs_you(seen), beside),
+        "graphs": graph_counts(hub, beside),
         "nodes": nodes,
         "inbox": inbox_line(seen.inbox),
         "stranded": stranded_of(hub),
@@ -67,88 +50,6 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     }  # fmt: skip
     unread = tuple(_partial(one) for one in silent)
     return Told(data, exit=3 if unread else 0, partial=unread)
-
-
-def needs_you(seen: Look) -> list[JsonValue]:
-    """Everything that waits for a person, the worst first: where, what, and what to type."""
-    said: list[JsonValue] = [
-        {"node": node.name, "text": node.because,
-         "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")}
-        for node in seen.view.unseen if node.rule in _FOR_A_PERSON
-    ]  # fmt: skip
-    for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
-        said += [{"node": one.name, "text": text, "try": _try(one.name, text)}
-                 for text in one.report.needs_you
-                 if one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text)]  # fmt: skip
-    said += _troubles(seen)
-    for doubt in seen.settled:
-        if doubt.outcome == "needs_person":
-            said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
-                         "try": "arc doubts list"})  # fmt: skip
-    return said
-
-
-def complaints(hub: Hub) -> list[JsonValue]:
-    """What is wrong with fleet.yaml since it was changed; nothing: it is obeyed."""
-    if not hub.complaint:
-        return []
-    return [{"node": hub.settings.file.name, "try": "arc config check",
-             "text": f"the hub runs on with what it knew, for: {hub.complaint}"}]  # fmt: skip
-
-
-def _troubles(seen: Look) -> list[JsonValue]:
-    """Which nodes do not answer, or have no daemon, as it is now; the rest as the last run for
-    health told it. Nothing is said twice, and nothing that is over.
-    """
-    hub = seen.hub
-    unseen = {node.name: node for node in seen.view.unseen}
-    told = {node.name: node.report.needs_you for node in seen.view.seen}
-    judged = judge_health(seen.view, seen.facts, hub.settings.health, version=__version__)
-    found = [(node.node, one.rule, one.because) for node in judged for one in node.troubles
-             if one.alarm and one.rule in _LIVE]  # fmt: skip
-    found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
-              if alert.rule not in _LIVE and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
-    said: list[JsonValue] = []
-    for node, rule, because in found:
-        if rule in _SAID_BY_THE_NODE and node in told:
-            continue
-        if node in unseen and unseen[node].rule in {*_FOR_A_PERSON, "suspended"}:
-            continue  # said above, or by whoever suspended it
-        text, command = because, f"arc why --node {node}"
-        if rule == "dispatcher_runs":
-            if any(NO_DAEMON in one for one in told[node]):
-                continue
-            text, command = _stopped(seen, node), f"on {node}: agent-node start"
-        elif node in unseen:
-            command = f"arc doctor --node {node}"
-        said.append({"node": node, "text": text, "try": command})
-    return said
-
-
-def _stopped(seen: Look, name: str) -> str:
-    node = seen.view.node(name)
-    waits = node.report.pending_count if isinstance(node, NodeSeen) else 0
-    return f"its daemon does not run; {counted(waits, 'task')} waiting there" if waits else (
-        "its daemon does not run, so nothing starts there")
-
-
-def _try(node: str, text: str) -> str:
-    """What to type first about a sentence in which a node asks for a person."""
-    if NO_DAEMON in text:
-        return f"on {node}: agent-node start"
-    for word, command in _BY_WORD.items():
-        if word in text:
-            return command
-    return f"arc nodes show {node}" if node != INBOX else "arc tasks list --node inbox"
-
-
-_BY_WORD = {
-    " dead:": "arc dead list",
-    " parked:": "arc tasks list --state PARKED",
-    " held ": "arc doubts list",
-    " wait for money": "arc budget",
-    "quarantined": "arc explain quarantined",
-}
 
 
 def seen_line(hub: Hub, node: NodeSeen) -> JsonObject:

@@ -1,0 +1,138 @@
+"""Lists what waits for a person: the same list for `arc status` and for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node import __version__
+from agent_node.strict import JsonValue
+from agent_node.text import counted
+from arc.beside import Beside
+from arc.circling import circles_now
+from arc.decisions.health import judge_health
+from arc.decisions.view import NodeSeen
+from arc.doubted import doubted_ends
+from arc.looking import INBOX, Look
+
+from .dead_kinds import kinds_of, named
+from .graphs_now import failed_lately, graphs_of
+from .leftovers import leftovers
+from .notices import untold
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
+NO_DAEMON = "no daemon has run here yet"
+_LIVE = {"dispatcher_runs", "node_answers"}
+_SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
+# Rules under which a node is unseen because somebody has to decide something.
+_FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
+_TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH-LOGIN"}
+
+
+async def ask_beside(seen: Look) -> Beside:
+    """What the reports of this look do not hold, asked of who has any; the hub remembers it, for a
+    page that asks nobody.
+    """
+    hub, names = seen.hub, stores_with_graphs(seen)
+    kinds = await kinds_of(seen, needs_you(seen))
+    graphs, unread = await graphs_of(seen.links, names)
+    hub.beside = Beside(kinds, graphs, unread)
+    return hub.beside
+
+
+def stores_with_graphs(seen: Look) -> frozenset[str]:
+    """Who did not answer the survey is not asked again; who has none is not asked at all."""
+    return frozenset(one.name for one in seen.whole.seen
+                     if one.name in seen.links and one.report.graphs_count != 0)  # fmt: skip
+
+
+async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
+    """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
+    return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
+            *doubted_ends(hub), *circles_now(hub), *failed_lately(hub, beside), *untold(hub)]
+
+
+def needs_you(seen: Look) -> list[JsonValue]:
+    """What the nodes' reports and their health say: where, what, and what to type."""
+    said: list[JsonValue] = [
+        {"node": node.name, "text": node.because,
+         "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")}
+        for node in seen.view.unseen if node.rule in _FOR_A_PERSON
+    ]  # fmt: skip
+    for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
+        said += [{"node": one.name, "text": text, "try": _try(one.name, text)}
+                 for text in one.report.needs_you
+                 if one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text)]  # fmt: skip
+    said += _troubles(seen)
+    for doubt in seen.settled:
+        if doubt.outcome == "needs_person":
+            said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
+                         "try": "arc doubts list"})  # fmt: skip
+    return said
+
+
+def complaints(hub: Hub) -> list[JsonValue]:
+    """What is wrong with fleet.yaml since it was changed; nothing: it is obeyed."""
+    if not hub.complaint:
+        return []
+    return [{"node": hub.settings.file.name, "try": "arc config check",
+             "text": f"the hub runs on with what it knew, for: {hub.complaint}"}]  # fmt: skip
+
+
+def _troubles(seen: Look) -> list[JsonValue]:
+    """Which nodes do not answer, or have no daemon, as it is now; the rest as the last run for
+    health told it. Nothing is said twice, and nothing that is over.
+    """
+    hub = seen.hub
+    unseen = {node.name: node for node in seen.view.unseen}
+    told = {node.name: node.report.needs_you for node in seen.view.seen}
+    judged = judge_health(seen.view, seen.facts, hub.settings.health, version=__version__)
+    found = [(node.node, one.rule, one.because) for node in judged for one in node.troubles
+             if one.alarm and one.rule in _LIVE]  # fmt: skip
+    found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
+              if alert.rule not in _LIVE and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
+    said: list[JsonValue] = []
+    for node, rule, because in found:
+        if rule in _SAID_BY_THE_NODE and node in told:
+            continue
+        if node in unseen and unseen[node].rule in {*_FOR_A_PERSON, "suspended"}:
+            continue  # said above, or by whoever suspended it
+        text, command = because, f"arc why --node {node}"
+        if rule == "dispatcher_runs":
+            if any(NO_DAEMON in one for one in told[node]):
+                continue
+            text, command = _stopped(seen, node), f"on {node}: agent-node start"
+        elif node in unseen:
+            command = f"arc doctor --node {node}"
+        said.append({"node": node, "text": text, "try": command})
+    return said
+
+
+def _stopped(seen: Look, name: str) -> str:
+    node = seen.view.node(name)
+    waits = node.report.pending_count if isinstance(node, NodeSeen) else 0
+    return f"its daemon does not run; {counted(waits, 'task')} waiting there" if waits else (
+        "its daemon does not run, so nothing starts there")
+
+
+def _try(node: str, text: str) -> str:
+    """What to type first about a sentence in which a node asks for a person."""
+    if NO_DAEMON in text:
+        return f"on {node}: agent-node start"
+    for word, command in _BY_WORD.items():
+        if word in text:
+            return command
+    return f"arc nodes show {node}" if node != INBOX else "arc tasks list --node inbox"
+
+
+_BY_WORD = {
+    " dead:": "arc dead list",
+    " parked:": "arc tasks list --state PARKED",
+    " held ": "arc doubts list",
+    " wait for money": "arc budget",
+    "quarantined": "arc explain quarantined",
+}
+
+
