@@ -24,6 +24,7 @@ from .bodies import body_of
 from .errors import Crowded, TurnedAway
 from .guards import is_asked_nearby
 from .peers import uid_of
+from .verbs import VERBS, Verb, lines_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -38,26 +39,6 @@ TASKS_MAX = 64
 ACT_S = 120.0
 TURN_S = 10.0
 FRESH = frozenset({"xfer"})  # made anew for each plan, and no part of what it would do
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """One thing that people may do here: the operation, and what it needs to be told."""
-
-    op: str
-    about: str  # node | tasks
-    more: tuple[str, ...] = ()
-
-
-VERBS: dict[str, Verb] = {
-    "pause": Verb("nodes.pause", "node"),
-    "resume": Verb("nodes.resume", "node"),
-    "drain": Verb("nodes.drain", "node"),
-    "retry": Verb("tasks.retry", "tasks"),
-    "cancel": Verb("tasks.cancel", "tasks"),
-    "move": Verb("tasks.move", "tasks", ("to",)),
-    "resolve": Verb("tasks.resolve", "tasks", ("as",)),
-}
 
 
 class PlanChanged(ArcError):
@@ -101,6 +82,8 @@ def order_of(verb: str, body: JsonObject) -> Order:
 
 
 def _about(kind: Verb, asked: Fields) -> JsonObject:
+    if kind.about == "fleet":
+        return {}
     if kind.about == "node":
         return {"node": asked.node("node")}
     tasks: tuple[str, ...] = asked.words("tasks") or ((asked.text("uid", 26),))
@@ -125,7 +108,8 @@ async def carry_out(web: Web, order: Order) -> Told:
     """The plan and its hash, or what came of the order once its plan was agreed to."""
     if order.dry_run:
         plan, found = await _planned(web, order)
-        return Told({"dry_run": True, "verb": order.verb, "plan": plan.data, "plan_hash": found},
+        return Told({"dry_run": True, "verb": order.verb, "plan": plan.data, "plan_hash": found,
+                     "says": lines_of(VERBS[order.verb], plan)},
                     plan.exit, plan.partial, plan.warnings)  # fmt: skip
     async with _turn(web):
         return await _do(web, order)
@@ -144,7 +128,8 @@ async def _do(web: Web, order: Order) -> Told:
         raise PlanChanged(f"{order.verb}: its plan {why}; nothing was done")
     done = await web.door.ask(order.op, {**order.args, "dry_run": False}, by=order.by,
                               timeout_s=ACT_S)  # fmt: skip
-    return Told({"dry_run": False, "verb": order.verb, "result": done.data, "by": order.by},
+    return Told({"dry_run": False, "verb": order.verb, "result": done.data, "by": order.by,
+                 "says": lines_of(VERBS[order.verb], done)},
                 done.exit, done.partial, done.warnings)  # fmt: skip
 
 

@@ -13,6 +13,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from agent_node import __version__
+from agent_node.lines import encode
+
+from .verbs import offered
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,13 +43,11 @@ def page_routes(web: Web) -> list[BaseRoute]:
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True,
                             undefined=StrictUndefined, trim_blocks=True)  # fmt: skip
 
-    modules = sorted(f"/static/js/{one.name}" for one in (HERE / "static/js").glob("*.js"))
-
     async def page(_: Request) -> Response:
         settings = web.settings
         text = templates.get_template("page.html").render(
             version=__version__, fleet=settings.fleet.name, actions=settings.actions,
-            needs_token=settings.token is not None, modules=modules,
+            needs_token=settings.token is not None, offered=encode(offered()),
         )  # fmt: skip
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 

@@ -308,7 +308,8 @@ async def test_acting_wants_a_reason_and_shows_the_plan_first(
     from arc.operations import Told
 
     acting = await serving.enter_async_context(Served(actions=True))
-    acting.hub.answers["tasks.cancel"] = Told({"results": [{"uid": UID, "outcome": "changed"}]})
+    acting.hub.answers["tasks.cancel"] = Told({"results": [
+        {"uid": UID, "outcome": "changed", "state": "CANCELLED", "node": "iris"}]})
     page = await look.at(f"{acting.url}?task={UID}")
     await page.click("#drawer [data-verb=cancel]")
     await page.fill("[aria-label='Your name']", "lukas")
@@ -317,6 +318,9 @@ async def test_acting_wants_a_reason_and_shows_the_plan_first(
     assert [op for op, _, _ in acting.hub.asked if op == "tasks.cancel"] == []
     await page.fill("[aria-label='Reason']", "it is a duplicate")
     await page.click("text=show the plan")
+    plan = page.locator("#drawer .said li")
+    await plan.first.wait_for()
+    assert await plan.all_inner_texts() == ["0000  changed  now CANCELLED on iris"]
     await page.click("text=cancel now")
     await page.locator("#drawer >> text=cancel: done").wait_for()
 

@@ -11,6 +11,7 @@ import pytest
 
 from agent_node.strict import JsonValue
 from arc.web import acting, peers
+from arc.web.verbs import VERBS
 from tests.web.stage import Answer, Stage
 
 WHO = {"by": "ada", "reason": "to see"}
@@ -41,7 +42,7 @@ async def carried_out(stage: Stage, verb: str, **body: object) -> Answer:
 
 async def test_a_page_that_only_reads_says_how_it_is_made_to_act(stage: Stage) -> None:
     """Without `check_may_act`, the node is paused."""
-    for verb in acting.VERBS:
+    for verb in VERBS:
         said = await act(stage, verb, node="iris", dry_run=True)
         assert (said.status, said.code) == (403, "ARC-WEB-REFUSED")
         assert "web: {actions: true}" in said.said["error"]["hint"]

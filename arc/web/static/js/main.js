@@ -11,7 +11,7 @@ import { showNeeds } from "./needs.js";
 import { known } from "./now.js";
 import { lanes } from "./panels/lanes.js";
 import { scrubber } from "./scrubber.js";
-import { onView, view } from "./view.js";
+import { onView, setView, view } from "./view.js";
 import { clock } from "./words.js";
 
 const AGAIN_MS = 3000;
@@ -124,6 +124,7 @@ function begin() {
   keys({ pause: pausing, theme });
   byId("pause").addEventListener("click", pausing);
   byId("theme").addEventListener("click", theme);
+  byId("fleet").addEventListener("click", () => setView({ fleet: "open", task: null, node: null }));
   document.addEventListener("arc:again", (event) => refresh(/** @type {CustomEvent} */ (event).detail));
   document.addEventListener("arc:token", askToken);
   if (document.body.dataset.token === "needed" && !token()) return void askToken();

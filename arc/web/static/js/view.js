@@ -1,8 +1,8 @@
 // Holds what is looked at. All of it stands in the address, so that a moment can be shared.
 
-const USUAL = { at: null, span: "3h", task: null, node: null, step: null, q: null, what: null };
+const USUAL = { at: null, span: "3h", task: null, node: null, fleet: null, step: null, q: null, what: null };
 /** @typedef {{at: string|null, span: string, task: string|null, node: string|null,
- *   step: string|null, q: string|null, what: string|null}} View */
+ *   fleet: string|null, step: string|null, q: string|null, what: string|null}} View */
 
 const SPANS = { "1m": 60, "5m": 300, "15m": 900, "1h": 3600, "3h": 10800, "12h": 43200,
   "24h": 86400, "7d": 604800 };
