@@ -42,7 +42,7 @@ async def look_for_circles(seen: Look) -> None:
     hub.circling = False
     names = [one.name for one in seen.whole.seen
              if one.report.counts.get(BLOCKED) and one.name in seen.links]  # fmt: skip
-    said = await asyncio.gather(*(_blocked(seen.links[name]) for name in names))
+    said = await asyncio.gather(*(blocked(seen.links[name]) for name in names))
     where: Where = {}
     for name, tasks in zip(names, said, strict=True):
         for task in tasks:
@@ -55,8 +55,8 @@ async def look_for_circles(seen: Look) -> None:
         hub.journal.runs.log(EVENT, task=one[0], fields={"because": _named(one, hub.circles[one])})
 
 
-async def _blocked(link: Link) -> list[Task]:
-    """What waits there; of a queue that fails in between, what it had told."""
+async def blocked(link: Link) -> list[Task]:
+    """What is blocked there, up to a bound; of a queue that fails in between, what it had told."""
     found: list[Task] = []
     asked: JsonObject = {"states": [BLOCKED], "limit": PAGE}
     try:
@@ -75,14 +75,15 @@ def _waits(where: Where) -> dict[str, set[str]]:
     """For which tasks each may wait: by its edges, by what it is given, and, where it has run
     already, for any that it made.
     """
-    waits = {uid: _needs(task) for uid, (_, task) in where.items()}
+    waits = {uid: needs_of(task) for uid, (_, task) in where.items()}
     for uid, (_, task) in where.items():
         if task.parent in waits and where[task.parent][1].attempts:
             waits[task.parent].add(uid)
     return waits
 
 
-def _needs(task: Task) -> set[str]:
+def needs_of(task: Task) -> set[str]:
+    """The other tasks that it waits for, by its edges and by what it is given."""
     try:
         edges = {edge.needs for edge in edges_of(task.depends_on, of=task.uid)}
         given = {one.of for one in references_of(task.context_refs) if one.of is not None}

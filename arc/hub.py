@@ -32,6 +32,7 @@ from .links import HelloWords, Link, Met
 from .links.opening import open_links
 from .sensor import Sensor
 from .settings import FleetSettings
+from .unfound import Unfound
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -73,6 +74,7 @@ class Hub:
     circling: bool = False  # an awaited task was seen to wait for another one itself
     # Circles of tasks that wait for each other, with the queue of each task.
     circles: dict[Circle, tuple[str, ...]] = field(default_factory=dict)
+    unfound: dict[str, Unfound] = field(default_factory=dict)  # awaited, and in no queue, by uid
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.

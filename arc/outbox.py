@@ -32,6 +32,7 @@ from .leaving import with_results
 from .links import Link
 from .looking import INBOX, Look
 from .looking_up import look_up
+from .unfound import note_unfound
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -69,7 +70,7 @@ async def deliver(hub: Hub, seen: Look, *, behind: Collection[str]) -> Delivered
     awaits = await _awaits(seen, done)
     wanted = {uid for uids in awaits.values() for uid in uids}
     told = {one.uid for one in hub.journal.ends.all_of(wanted)}
-    await look_up(hub, seen.links, wanted - told)
+    await note_unfound(seen, awaits, await look_up(seen, wanted - told))
     await look_for_circles(seen)
     births = await _births(hub, seen)
     known = Known(

@@ -13,6 +13,7 @@ from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen
 from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look
+from arc.unfound import unfound_now
 
 from .dead_kinds import kinds_of, named
 from .graphs_now import failed_lately, graphs_of
@@ -51,7 +52,8 @@ def stores_with_graphs(seen: Look) -> frozenset[str]:
 async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
     return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
-            *doubted_ends(hub), *circles_now(hub), *failed_lately(hub, beside), *untold(hub)]
+            *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
+            *failed_lately(hub, beside), *untold(hub)]
 
 
 def needs_you(seen: Look) -> list[JsonValue]:
