@@ -68,7 +68,7 @@ def _read(document: JsonValue, mint: Mint, source: str, depth: int) -> tuple[Gra
     head = _head(document, where)
     dag = str(head.get("id") or mint())
     drafts = list(_drafts(document.get("tasks"), where))
-    tasks = _tasks(drafts, dag, head.get("priority"), mint, source)
+    tasks = _tasks(drafts, dag=dag, priority=head.get("priority"), mint=mint, source=source)
     names = {task.uid: draft.name for task, draft in zip(tasks, drafts, strict=True)}
     shape = shape_of(tasks, names)
     critical = set(shape.critical_path)
@@ -80,7 +80,7 @@ def _read(document: JsonValue, mint: Mint, source: str, depth: int) -> tuple[Gra
             Member(names[task.uid], task, shape.weights[task.uid], task.uid in critical)
             for task in tasks),
         roots=shape.roots, leaves=shape.leaves, critical_path=shape.critical_path,
-        content=_content(head, drafts, tasks, then),
+        content=_content(head, drafts, tasks, then=then),
     )  # fmt: skip
     return graph, len(tasks) + further
 
@@ -176,13 +176,13 @@ def _listed(task: JsonObject, name: str, where: str) -> list[JsonValue]:
 
 
 def _tasks(
-    drafts: list[Draft], dag: str, priority: JsonValue, mint: Mint, source: str
+    drafts: list[Draft], *, dag: str, priority: JsonValue, mint: Mint, source: str
 ) -> list[Task]:
     uids: dict[str, str] = {}
     seen: set[str] = set()
     born: list[Task] = []
     for draft in drafts:
-        task = _born(draft, priority, mint, source)
+        task = _born(draft, priority=priority, mint=mint, source=source)
         if task.uid in seen:
             raise BadInput(f"the uid {task.uid} stands twice", f"{draft.where}.uid")
         seen.add(task.uid)
@@ -191,7 +191,7 @@ def _tasks(
     return [tied(task, draft, dag, uids) for task, draft in zip(born, drafts, strict=True)]
 
 
-def _born(draft: Draft, priority: JsonValue, mint: Mint, source: str) -> Task:
+def _born(draft: Draft, *, priority: JsonValue, mint: Mint, source: str) -> Task:
     fields = draft.fields
     if source:
         fields = {"source": source, "origin": fields.get("source", source), **fields}
@@ -205,7 +205,7 @@ def _born(draft: Draft, priority: JsonValue, mint: Mint, source: str) -> Task:
 
 
 def _content(
-    head: JsonObject, drafts: list[Draft], tasks: list[Task], then: JsonObject | None
+    head: JsonObject, drafts: list[Draft], tasks: list[Task], *, then: JsonObject | None
 ) -> str:
     """The hash of what two requests under one key must share; ids are given at each request."""
     names = {task.uid: draft.name for task, draft in zip(tasks, drafts, strict=True)}

@@ -111,3 +111,9 @@ def test_the_page_has_a_row_for_every_metric_and_no_other() -> None:
     page = (DOCS / "metrics.md").read_text()
     rows = re.findall(r"^\| `([a-z_]+)` \| (gauge|counter|summary) \|", page, re.MULTILINE)
     assert dict(rows) == {name: kind for name, (kind, _) in FAMILIES.items()}
+
+
+def test_the_page_names_every_door_to_them() -> None:
+    """Seen to fail without the page's own door: who scrapes would not know that there is one."""
+    page = (DOCS / "metrics.md").read_text()
+    assert all(f"`{door}`" in page for door in ("arc metrics", "/metrics", "task_cost_usd"))
