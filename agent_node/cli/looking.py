@@ -191,8 +191,10 @@ def render_shown(result: Result, now: datetime) -> str:
     ]
     if result.get("order"):
         lines.append(f"  {'order':<16} {_tier(result['order'])}")
-    events = some_objects(result, "events")[-_LAST:]
-    lines += [f"  {'event':<16} {_told(event)}" for event in events]
+    events = some_objects(result, "events")
+    if len(events) > _LAST:
+        lines.append(f"  {'event':<16} … and {len(events) - _LAST} earlier: --json")
+    lines += [f"  {'event':<16} {_told(event)}" for event in events[-_LAST:]]
     lines += [f"  {'artifact':<16} {artifact_line(one)}" for one in some_objects(task, "artifacts")]
     for name in ("attempts", "moves"):
         records = some_objects(result, name) if name in result else some_objects(task, name)
@@ -221,10 +223,12 @@ _LAST = 12  # events that a person is shown; `--json` has all
 
 
 def _told(event: Mapping[str, object]) -> str:
-    """When, what, by whom and why."""
+    """When, what, from which state to which, by whom and why."""
+    was, state = words(event, "was", ""), words(event, "state", "")
+    change = f" {was} -> {state}" if was and state and was != state else ""
     by = f" by {words(event, 'by')}" if event.get("by") else ""
     why = f": {words(event, 'because')}" if event.get("because") else ""
-    return f"{words(event, 'at')} {words(event, 'event')}{by}{why}"
+    return f"{words(event, 'at')} {words(event, 'event')}{change}{by}{why}"
 
 
 def _record(record: Mapping[str, object]) -> str:

@@ -30,6 +30,7 @@ from .spending import is_used_up, settle
 from .transaction import LAST_EVENT, Transaction, may_change, to_json
 from .waiting import as_asked, let_wait, put_back
 
+RUNS = "its program runs"
 _STARTED = f"""
 UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now), begun_at = :now,
        pid = :pid, start_ticks = :start_ticks, start_event = {LAST_EVENT} + :event
@@ -46,7 +47,7 @@ def start(tx: Transaction, command: Started) -> bool:
     if not tx.db.execute(_STARTED, values).rowcount:
         return False
     tx.moves(State.CLAIMED, State.RUNNING)
-    because = f"its program runs with model {command.model}" if command.model else None
+    because = f"its program runs with model {command.model}" if command.model else RUNS
     tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING",
              because=because)  # fmt: skip
     return True
@@ -64,7 +65,8 @@ def validate(tx: Transaction, command: Validate) -> bool:
         return False
     tx.moves(State.RUNNING, State.VALIDATING)
     # No event of the attempt's own: `show` finds those by numbers that this one has no place for.
-    tx.event("task_validating", command.uid, was="RUNNING", state="VALIDATING")
+    tx.event("task_validating", command.uid, was="RUNNING", state="VALIDATING",
+             because="its program ended well; its output is judged now")  # fmt: skip
     return True
 
 

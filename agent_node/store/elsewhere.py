@@ -78,7 +78,8 @@ def _note_one(tx: Transaction, end: EndTold) -> Noted:
         alive_again(tx, end.uid)
     _write(tx, end)
     settle_elsewhere(tx, end.uid, end.cost_usd)
-    tx.event("task_ended_elsewhere", end.uid, state=end.state, by=end.node, because=end.because)
+    tx.event("task_ended_elsewhere", end.uid, state=end.state, by=end.node,
+             because=end.because or f"it ended so on {end.node}")  # fmt: skip
     spread(tx, {end.uid: came})
     return Noted(end.uid, "noted")
 

@@ -155,7 +155,8 @@ def _note_end(tx: Transaction, record: Record, ended: str) -> None:
         (ended, tx.stamp, record.uid, record.xfer),
     )
     if done.rowcount:
-        tx.event("task_ended_elsewhere", record.uid, state=ended, by=record.peer)
+        tx.event("task_ended_elsewhere", record.uid, state=ended, by=record.peer,
+                 because=f"{record.peer}, which has it now, ended it so")  # fmt: skip
 
 
 def end_leases(tx: Transaction) -> int:

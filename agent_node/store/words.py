@@ -73,7 +73,7 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
     new = _apply_not_before(tx, command.uid, state, values)
     named: list[JsonValue] = [*sorted(values)]
     tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by,
-             because=command.reason or None, data={"fields": named})  # fmt: skip
+             because=_why(command), data={"fields": named})  # fmt: skip
     task = find_task(tx, command.uid)
     if task is not None and current is not None:
         set_anew(tx, current, task)
@@ -148,8 +148,7 @@ def cancel(tx: Transaction, command: Cancel) -> Changed:
         return Changed(command.uid, "stopping", task)
     if state in (State.COMPLETED, State.FAILED):
         return _refused(command.uid, "ended", f"{command.uid} is {state} already")
-    return _end(tx, command.uid, state, State.CANCELLED, "task_cancelled",
-                by=command.sender.by, because=command.reason)  # fmt: skip
+    return _end(tx, command, State.CANCELLED, "task_cancelled", was=state)
 
 
 def _is_stopping(tx: Transaction, uid: str) -> bool:
@@ -157,9 +156,15 @@ def _is_stopping(tx: Transaction, uid: str) -> bool:
     return why is not None
 
 
+def _why(command: SetFields | Cancel | RetryNow | Resolve | SetNode) -> str:
+    """The reason that was given; who gave none is named, so that no change is without one."""
+    return command.reason or f"{command.sender.by} gave no reason"
+
+
 def _end(
-    tx: Transaction, uid: str, was: State, new: State, event: str, *, by: str, because: str
+    tx: Transaction, command: Cancel | Resolve, new: State, event: str, *, was: State
 ) -> Changed:
+    uid, by = command.uid, command.sender.by
     done = tx.db.execute(
         "UPDATE task SET state = :new, completed_at = :now, wake_at = NULL, quarantined = 0"
         f" WHERE uid = :uid AND {may_change(new)}",
@@ -170,9 +175,10 @@ def _end(
     tx.moves(was, new)
     if was is State.DEAD_LETTERED:
         what = "done" if new is State.COMPLETED else new.value.lower()
-        note_resolution(tx, uid, what=what, by=by, reason=because.removeprefix("resolved: "))
+        note_resolution(tx, uid, what=what, by=by, reason=command.reason)
     settle(tx, uid, None)
-    tx.event(event, uid, was=was, state=new, by=by, because=because or None)
+    resolved = "resolved: " if isinstance(command, Resolve) else ""
+    tx.event(event, uid, was=was, state=new, by=by, because=f"{resolved}{_why(command)}")
     if tx.live.graphs:
         ended_by_word(tx, uid, was, new)
     return Changed(uid, "changed", find_task(tx, uid))
@@ -213,7 +219,7 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
             tx, command.uid, what="retried", by=command.sender.by, reason=command.reason
         )
     tx.event("task_retried", command.uid, was=state, state="READY", by=command.sender.by,
-             because=command.reason or None)  # fmt: skip
+             because=_why(command))  # fmt: skip
     insist(tx, command.uid)
     task = find_task(tx, command.uid)
     if task is not None:
@@ -240,8 +246,7 @@ def resolve(tx: Transaction, command: Resolve) -> Changed:
     if state not in (State.PARKED, State.DEAD_LETTERED):
         text = f"{command.uid} is {state}; only PARKED and dead tasks are resolved"
         return _refused(command.uid, "not_parked", text)
-    return _end(tx, command.uid, state, new, event, by=command.sender.by,
-                because=f"resolved: {command.reason}")  # fmt: skip
+    return _end(tx, command, new, event, was=state)
 
 
 def set_node(tx: Transaction, command: SetNode) -> None:
@@ -256,8 +261,7 @@ def set_node(tx: Transaction, command: SetNode) -> None:
     else:
         tx.set_node(state=command.to, reason=command.reason, state_by=command.sender.by,
                     drain_until=_until(tx, command), drain_then=command.then)  # fmt: skip
-    tx.event("state_changed", state=command.to, by=command.sender.by,
-             because=command.reason or None,
+    tx.event("state_changed", state=command.to, by=command.sender.by, because=_why(command),
              data={"agent": command.agent} if command.agent else None)  # fmt: skip
 
 

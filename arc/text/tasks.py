@@ -70,10 +70,20 @@ def render_show(data: JsonObject, look: Look) -> str:
               for one in objects(data, "hub_moves")]  # fmt: skip
     lines += [f"  kept in run {said(one.get('run'))}: {said(one.get('rule'))}: "
               f"{said(one.get('because'))}" for one in objects(data, "kept")]  # fmt: skip
-    lines += [f"  {said(one.get('at'))}  {said(one.get('on'))}  {said(one.get('event'))}  "
-              f"{said(one.get('because'), '')}".rstrip()
-              for one in objects(data, "events")[-EVENTS_SHOWN:]]  # fmt: skip
-    return "\n".join(lines)
+    events = objects(data, "events")
+    if len(events) > EVENTS_SHOWN:
+        lines.append(f"  … and {len(events) - EVENTS_SHOWN} earlier events: --json")
+    return "\n".join([*lines, *map(_event, events[-EVENTS_SHOWN:])])
+
+
+def _event(one: JsonObject) -> str:
+    """When, where and what; from which state to which, by whom, and why."""
+    was, state = said(one.get("was"), ""), said(one.get("state"), "")
+    change = f"{was} -> {state}" if was and state and was != state else ""
+    by = f"by {said(one.get('by'))}" if one.get("by") else ""
+    parts = (said(one.get("at")), said(one.get("on")), said(one.get("event")), change, by,
+             said(one.get("because"), ""))  # fmt: skip
+    return "  " + "  ".join(filter(None, parts))
 
 
 def _order(data: JsonObject) -> str:

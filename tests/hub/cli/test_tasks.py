@@ -244,6 +244,22 @@ def test_a_task_is_shown_with_its_whole_life(desk: Desk) -> None:
     assert "moved inbox -> spark" in text.out
     assert "task_arrived" in text.out
     assert "    \\x1b[2Jline two" in text.lines
+    assert any("task_arrived  HELD -> READY  by fleet:" in line for line in text.lines)
+
+
+def test_each_change_of_a_task_is_shown_with_its_states_who_made_it_and_why(desk: Desk) -> None:
+    """Seen to fail where events were shown without `by`, `was` and `state`, and cut in silence."""
+    desk.waits("iris", 1)
+    by = desk.arc("tasks", "cancel", uid(1), "--json").envelope
+    assert by["ok"]
+    for _ in range(30):
+        desk.arc("tasks", "retry", uid(1), "--reason", "once more")
+        desk.arc("tasks", "cancel", uid(1))
+    text, data = desk.both("tasks", "show", uid(1))
+    who = data["events"][-1]["by"]
+    assert f"task_retried  CANCELLED -> READY  by {who}  once more" in text.out
+    assert f"task_cancelled  READY -> CANCELLED  by {who}  {who} gave no reason" in text.out
+    assert f"  … and {len(data['events']) - 50} earlier events: --json" in text.lines
 
 
 def test_fields_of_a_waiting_task_are_set(desk: Desk) -> None:

@@ -58,6 +58,18 @@ def test_show_tells_the_task_its_attempts_and_its_body(desk: Desk) -> None:
     assert ran.out.endswith("line one\nline two\n")
 
 
+def test_show_tells_each_change_with_its_states_who_and_why_and_how_many_it_leaves_out(
+    desk: Desk,
+) -> None:
+    """Seen to fail where the states were not shown, and the earlier ones cut in silence."""
+    event = {"at": "2026-03-10T03:45:02Z", "event": "task_cancelled", "was": "READY",
+             "state": "CANCELLED", "by": "human:ada", "because": "no"}  # fmt: skip
+    desk.door.replies["show"] = {"task": a_task(), "events": [event] * 15}
+    ran = desk.run("show", UID)
+    assert "… and 3 earlier: --json" in ran.out
+    assert ran.out.count("task_cancelled READY -> CANCELLED by human:ada: no") == 12
+
+
 @pytest.mark.parametrize("part", ["01jnxq5b2m7", "w6c1d", "01JNXQ5B2M7Z8K4V3T9R0W6C1"])
 def test_a_part_of_a_uid_is_enough(desk: Desk, part: str) -> None:
     desk.door.replies["list"] = {"tasks": [a_task()]}
