@@ -26,6 +26,7 @@ WEIGHT_MAX = 20  # points, for a task on the longest path of its graph
 _HOUR_MS = 3_600_000
 # Before a deadline the urgency doubles each time that half of what was left is gone.
 URGENCIES = tuple((24 * _HOUR_MS >> step, 1 << step) for step in range(7))
+URGENCY_MAX = URGENCIES[-1][1]
 TIERS = ((10, "Critical"), (30, "High"), (60, "Normal"), (80, "Low"))
 TIER_NAMES = (*(name for _, name in TIERS), "Background")
 
@@ -73,13 +74,17 @@ def standing(base: int, *, urgency: int = 0, weight: float = 0.0, heat: float | 
     return (base - urgency) * POINT - round(drawn * POINT) - round((heat or 0.0) * POINT)
 
 
-def arriving(stands: int, pace: int, *, arrived_ms: int, now_ms: int) -> int:
+def arriving(
+    stands: int, pace: int, *, arrived_ms: int, now_ms: int, to_come: int = 0
+) -> int:
     """The turn of a task that comes here now and arrived then, perhaps elsewhere.
 
-    The age that it brings counts for 30 days at most, and never makes it overdue by itself.
+    The age that it brings counts for 30 days at most, and never makes it overdue by itself; nor
+    does it leave room for the points of its deadline that are still `to_come` to make it overdue
+    since before it came, ahead of those who were overdue by then.
     """
     arrived = max(arrived_ms, now_ms - AGE_MAX_MS)
-    return max(turn_of(stands, pace, arrived), OVERDUE + 1 + grown(pace, now_ms))
+    return max(turn_of(stands, pace, arrived), OVERDUE + 1 + to_come * POINT + grown(pace, now_ms))
 
 
 def turn_of(stands: int, pace: int, arrived_ms: int) -> int:

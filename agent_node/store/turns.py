@@ -10,6 +10,7 @@ from ..budget import midnight_after
 from ..clock import iso, parse_iso
 from ..priority import (
     POINT,
+    URGENCY_MAX,
     USUAL_PACE,
     Turn,
     arrived_of,
@@ -64,7 +65,8 @@ def first_turn(
     stands = standing(
         base_of(task.priority, task.priority_100), urgency=urgency, weight=weight, heat=task.heat
     )
-    return Turn(pace, arriving(stands, pace, arrived_ms=arrived, now_ms=now))
+    to_come = URGENCY_MAX - urgency if task.deadline is not None else 0
+    return Turn(pace, arriving(stands, pace, arrived_ms=arrived, now_ms=now, to_come=to_come))
 
 
 def order_ms(tx: Transaction) -> int:
