@@ -13,13 +13,14 @@ from contextlib import suppress
 from .conversation import Conversation
 from .desk import FOR_ALL, SessionKind
 from .handing import take_over
+from .handover import WELL_ENDED
 from .replies import Answers
 from .wire import error_line
 
 CHUNK = 64 * 1024  # what a pipe holds; a buffer beyond 128 KiB is mapped anew for each read
 PEERS_MAX = 64
 LINES_A_TURN = 8  # of one peer, before the others and the dispatcher have their turn
-WELL_ENDED, ENDED = b"bye\n", b"over\n"
+ENDED = b"over\n"
 
 CROWDED = f"{PEERS_MAX} are connected already; nothing was asked, try again"
 

@@ -18,6 +18,13 @@ import sys
 if sys.version_info < (3, 11):
     sys.exit("agent-node: needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])
 
+if sys.argv[1:] == ["serve", "--stdio"]:
+    import handover  # alone, and before the link is followed: this file is not read another time
+
+    code = handover.at_once()
+    if code is not None:
+        sys.exit(code)
+
 import fcntl
 import os
 
@@ -67,12 +74,10 @@ def archive_members(package: Path) -> dict[str, bytes]:
     sources = sorted(package.rglob("*.py"))
     if not sources:
         raise PackingRefused(f"agent-node: could not build a zipapp: no source files in {package}")
-    members = {"__main__.py": MAIN}
+    members = {"__main__.py": MAIN, "handover.py": (package / "handover.py").read_bytes()}
     for source in sources:
-        name = f"{package.name}/{source.relative_to(package).as_posix()}"
-        members[name] = source.read_bytes()
-        members[f"{name}c"] = bytecode(members[name], name)
-    return members
+        members[f"{package.name}/{source.relative_to(package).as_posix()}"] = source.read_bytes()
+    return members | {f"{name}c": bytecode(text, name) for name, text in members.items()}
 
 
 def bytecode(source: bytes, name: str) -> bytes:

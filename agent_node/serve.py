@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import select
 import socket
-import stat
 import sys
 
 from .desk import Session
 from .errors import NodeError
+from .handover import DONE, FAILED, GONE, OPENING, can_be_waited_for, hand_over
 from .home import Home, HomeLock
 from .lines import Lines, line_of
-from .listener import WELL_ENDED
 from .opening import PATIENCE_S, daemon_of, daemon_or_lock, opened
 from .relay import Relay
 from .replies import too_long
@@ -20,8 +19,7 @@ from .strict import LINE_MAX, JsonObject
 from .wire import trouble_line
 
 CHUNK = 256 * 1024
-DONE, FAILED, READER_LEFT = 0, 1, 141
-GONE = "the talk ended early; what was asked and not answered may have happened: ask again"
+READER_LEFT = 141
 
 
 def serve_stdio(home: Home, *, stdin: int = 0, stdout: int = 1) -> int:
@@ -43,37 +41,9 @@ def _serve(home: Home, stdin: int, stdout: int) -> int:
             greeting = answers.greeting()
         _write(stdout, greeting)
         return _Alone(home, stdin, stdout).run()
-    opening = line_of({"session": "hub"})
-    if all(map(_can_be_waited_for, (stdin, stdout))):
-        return _hand_over(found, opening, stdin, stdout)
-    return _relay(found, opening, stdin, stdout)
-
-
-def _can_be_waited_for(descriptor: int) -> bool:
-    """Pipes and sockets; a file or a terminal cannot be given to somebody else's selector."""
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-def _hand_over(daemon: socket.socket, opening: bytes, stdin: int, stdout: int) -> int:
-    """The daemon takes our stdin and stdout and talks itself: no byte makes a detour."""
-    before = [(descriptor, os.get_blocking(descriptor)) for descriptor in (stdin, stdout)]
-    daemon.settimeout(None)  # from here on it is the hub that decides how long this takes
-    try:
-        with daemon:
-            socket.send_fds(daemon, [opening], [stdin, stdout])
-            said = daemon.recv(len(WELL_ENDED))
-    except ConnectionError:
-        said = b""
-    # Only now that the daemon has let go: it must never meet a descriptor that blocks. Whoever
-    # interrupts this process leaves them as they are.
-    for descriptor, blocking in before:
-        os.set_blocking(descriptor, blocking)
-    if said == WELL_ENDED:
-        return DONE
-    if not said:
-        _talk(GONE)
-    return FAILED
+    if all(map(can_be_waited_for, (stdin, stdout))):
+        return hand_over(found, stdin, stdout)
+    return _relay(found, OPENING, stdin, stdout)
 
 
 def _relay(daemon: socket.socket, first: bytes, stdin: int, stdout: int) -> int:

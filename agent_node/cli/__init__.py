@@ -15,6 +15,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"agent-node {__version__}\n")
         return 0
     try:
+        if words == ["serve", "--stdio"]:
+            from agent_node.handover import at_once
+
+            code = at_once()
+            if code is not None:
+                return code
         from .running import run_here
 
         return run_here(words)

@@ -119,7 +119,9 @@ def test_it_holds_modules_alone(zipapp: Path) -> None:
         assert {entry.date_time[0] for entry in archive.infolist()} == {1980}
     assert names == sorted(names)
     assert {Path(name).suffix for name in names} == {".py", ".pyc"}
-    assert {name.split("/")[0] for name in names} == {"agent_node", "__main__.py"}
+    assert {name.split("/")[0] for name in names} == {
+        "agent_node", "__main__.py", "__main__.pyc", "handover.py", "handover.pyc",
+    }  # fmt: skip
 
 
 def test_packing_where_no_sources_are_says_so_and_writes_nothing(tmp_path: Path) -> None:

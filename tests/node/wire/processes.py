@@ -18,7 +18,7 @@ SERVE = (
     "import sys; from pathlib import Path; from agent_node.home import Home;"
     "from agent_node import serve; {before}; sys.exit(serve.serve_stdio(Home(Path(sys.argv[1]))))"
 )
-RELAYED = "serve._can_be_waited_for = lambda descriptor: False"
+RELAYED = "serve.can_be_waited_for = lambda descriptor: False"
 IMPATIENT = "serve.PATIENCE_S = 0.05"
 
 

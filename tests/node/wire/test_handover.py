@@ -1,0 +1,141 @@
+"""A session is given to the daemon by a start that loads next to nothing, and by nobody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agent_node.home import Home
+from agent_node.packing import build_zipapp
+from tests.node.wire.processes import Program, a_daemon, a_program
+from tests.node.wire.talking import a_home
+
+SERVE = ("serve", "--stdio")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return a_home(tmp_path / "iris")
+
+
+@pytest.fixture(scope="module")
+def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By a link, as a forced command names it."""
+    folder = tmp_path_factory.mktemp("program")
+    build_zipapp(folder / "agent-node-0.pyz")
+    (folder / "agent-node.pyz").symlink_to("agent-node-0.pyz")
+    return folder / "agent-node.pyz"
+
+
+@contextmanager
+def a_session(*start: str, **environ: str) -> Iterator[Program]:
+    with a_program("-I", "-S", *start, *SERVE, env={"PATH": os.defpath, **environ}) as program:
+        yield program
+
+
+def loaded(program: Program) -> set[str]:
+    """The modules of ours that it said it imports; it has ended."""
+    return set(re.findall(r"\| +((?:agent_node|handover)\S*)", program.complaint()))
+
+
+def test_a_session_of_a_running_daemon_loads_one_module_of_the_program(
+    home: Home, zipapp: Path
+) -> None:
+    """Guard: the first lines of the zipapp. Going the long way loads sixty modules."""
+    with a_daemon(home.root), a_session(
+        "-X", "importtime", str(zipapp), AGENT_NODE_HOME=str(home.root)
+    ) as session:
+        assert session.hear()["node"] == "iris"
+        assert session.ask("doubts") == {"doubts": []}
+        session.no_more()
+        assert session.ended() == 0
+        assert loaded(session) == {"handover"}
+
+
+def test_neither_does_it_where_the_program_is_no_zipapp(home: Home) -> None:
+    start = "import sys; sys.path.insert(0, '.'); from agent_node.cli import main; sys.exit(main())"
+    with a_daemon(home.root), a_session(
+        "-X", "importtime", "-c", start, AGENT_NODE_HOME=str(home.root)
+    ) as session:
+        assert session.hear()["node"] == "iris"
+        session.no_more()
+        assert session.ended() == 0
+        assert loaded(session) == {"agent_node", "agent_node.cli", "agent_node.handover"}
+
+
+def test_without_a_daemon_the_zipapp_answers_by_itself(home: Home, zipapp: Path) -> None:
+    with a_session(str(zipapp), AGENT_NODE_HOME=str(home.root)) as session:
+        assert session.hear()["node"] == "iris"
+        assert session.ask("status")["dispatcher"] == "stopped"
+        session.no_more()
+        assert session.ended() == 0
+
+
+def test_the_usual_home_is_found_without_its_variable(tmp_path: Path, zipapp: Path) -> None:
+    home = a_home(tmp_path / ".agent-node")
+    with a_daemon(home.root), a_session(
+        "-X", "importtime", str(zipapp), HOME=str(tmp_path), AGENT_NODE_HOME=""
+    ) as session:
+        assert session.hear()["node"] == "iris"
+        session.no_more()
+        assert session.ended() == 0
+        assert loaded(session) == {"handover"}
+
+
+def test_a_home_that_others_can_reach_is_refused_with_a_daemon_too(
+    home: Home, zipapp: Path
+) -> None:
+    """Guard: `_is_ours_alone`. Without it whoever put the socket there is believed; seen."""
+    with a_daemon(home.root):
+        home.root.chmod(0o750)
+        with a_session(str(zipapp), AGENT_NODE_HOME=str(home.root)) as session:
+            assert session.line() == b""
+            assert session.ended() == 2
+            assert "home_open_to_others" in session.complaint()
+
+
+def test_a_home_that_is_not_there_is_told_as_ever(tmp_path: Path, zipapp: Path) -> None:
+    with a_session(str(zipapp), AGENT_NODE_HOME=str(tmp_path / "none")) as session:
+        assert session.ended() == 2
+        assert "home_missing" in session.complaint()
+
+
+def test_a_file_on_stdin_is_relayed_for_the_daemon_cannot_wait_for_it(
+    home: Home, zipapp: Path, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    asked.write_bytes(b'{"id":1,"do":"doubts"}\n' * 3)
+    with a_daemon(home.root), asked.open("rb") as file:
+        said = subprocess.run(
+            [sys.executable, "-I", "-S", zipapp, *SERVE], stdin=file, capture_output=True,
+            env={"PATH": os.defpath, "AGENT_NODE_HOME": str(home.root)}, timeout=20, check=True,
+        ).stdout.splitlines()  # fmt: skip
+    assert [json.loads(line).get("id") for line in said] == [None, 1, 1, 1]
+
+
+def test_when_the_daemon_is_killed_the_hub_is_told_to_ask_again(home: Home, zipapp: Path) -> None:
+    with a_daemon(home.root) as daemon, a_session(
+        str(zipapp), AGENT_NODE_HOME=str(home.root)
+    ) as session:
+        session.hear()
+        daemon.kill()
+        assert session.ended() == 1
+        assert "ask again" in session.complaint()
+
+
+def test_ctrl_c_ends_a_session_without_a_traceback(home: Home, zipapp: Path) -> None:
+    with a_daemon(home.root), a_session(
+        str(zipapp), AGENT_NODE_HOME=str(home.root)
+    ) as session:
+        session.hear()
+        session.process.send_signal(2)
+        assert session.ended() == 130
+        assert session.complaint() == ""
