@@ -17,6 +17,7 @@ from .config import NodeSettings
 from .errors import NotRunning
 from .failpoints import failpoint
 from .home import Home
+from .moves import Hello
 from .queries import Doubts, Facts
 from .requests import Request
 from .status import build_report
@@ -161,6 +162,16 @@ class Desk:
         added = self.host.add(self.store, command)
         self._applied(request)
         return added
+
+    def greet(self, request: Request, hello: Hello) -> None:
+        """The same for a hub's hello. One that says nothing new makes no report old: it would be
+        written and synced again, before the hub's next question is answered.
+        """
+        failpoint(f"{request.do}.before")
+        is_news = self.store.apply(hello)
+        failpoint(f"{request.do}.after")
+        if is_news:
+            self.host.changed()
 
     def apply_all(self, request: Request, commands: Sequence[Command[Outcome]]) -> list[Outcome]:
         """The same for several commands: one transaction for all of them."""

@@ -179,8 +179,11 @@ class Release(Command["None"]):
 
 
 @dataclass(frozen=True)
-class Hello(Command["None"]):
-    """A hub says who it is; a lower term than one seen before commands nothing here."""
+class Hello(Command["bool"]):
+    """A hub says who it is; a lower term than one seen before commands nothing here.
+
+    The outcome: whether it said anything that was not known.
+    """
 
     fleet: str
     hub: str

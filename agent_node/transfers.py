@@ -52,7 +52,7 @@ def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
         instance=asked.ulid("instance") if asked.has("instance") else None,
     )
     session.term, session.hub, session.instance = hello.term, hello.hub, hello.instance
-    desk.apply(request, hello)
+    desk.greet(request, hello)
     facts = desk.store.read(Facts())
     return {
         "wire": wire,

@@ -61,8 +61,10 @@ def release(tx: Transaction, command: Release) -> None:
     tx.event("node_released", state="active", by=command.sender.by, because=command.reason)
 
 
-def hello(tx: Transaction, command: Hello) -> None:
-    """Remember the hub and its term; a fenced node is quarantined by the same word."""
+def hello(tx: Transaction, command: Hello) -> bool:
+    """Remember the hub and its term; a fenced node is quarantined by the same word. Whether
+    anything here is different now: most hellos are those of a hub that is known.
+    """
     check_sender(tx, incarnation=command.incarnation, term=None)
     node = tx.node
     if command.term < node.term:
@@ -72,7 +74,7 @@ def hello(tx: Transaction, command: Hello) -> None:
         raise Refused("other_hub", other_hub(node), "other_hub")
     if command.fenced:
         enter_quarantine(tx, f"fenced, says hub {command.hub}", by=f"fleet:{command.hub}")
-        return
+        return tx.changed
     domains = node.domains
     if command.domains is not None:
         domains = json.dumps(command.domains, sort_keys=True)
@@ -86,3 +88,4 @@ def hello(tx: Transaction, command: Hello) -> None:
                     hub_instance=instance)  # fmt: skip
         because = f"term {command.term} at {iso(tx.now)}"
         tx.event("hub_seen", by=f"fleet:{command.hub}", because=because)
+    return tx.changed

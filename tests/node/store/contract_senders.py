@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -131,6 +132,13 @@ class KnowsSenders(Contract):
         hello(node, 5)
         assert refusal(node, m.Hello("arc0", "old", 4, node.clock.boot_id())) == "old_term"
         assert (node.facts().term, node.facts().hub) == (5, "arc")
+
+    def test_a_hello_tells_whether_it_said_anything_new(self, node: NodeAtHand) -> None:
+        said = m.Hello("arc0", "arc", 5, node.clock.boot_id(), domains={"version": "1"})
+        later = replace(said, domains={"version": "2"})
+        assert [node.say(one) for one in (said, said, later, later)] == [True, False, True, False]
+        assert node.say(replace(later, fenced=True))
+        assert not node.say(replace(later, fenced=True)), "it is quarantined already"
 
     def test_a_term_outlives_a_restart(self, node: NodeAtHand) -> None:
         hello(node, 5)

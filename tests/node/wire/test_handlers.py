@@ -75,6 +75,15 @@ def test_what_was_written_wakes_the_daemon_and_what_was_tried_does_not(iris: Tal
     assert iris.host.told == [("changed",)]
 
 
+def test_a_hub_that_says_nothing_new_makes_no_report_old(iris: Talk) -> None:
+    """Guard: the condition in `Desk.greet`. Each contact wrote and synced the same report; seen."""
+    for _ in range(3):
+        iris.ask("hello", session=iris.hub, term=1, **HELLO)
+    assert iris.host.told == [("changed",)]
+    iris.ask("hello", session=iris.hub, term=2, **HELLO)
+    assert iris.host.told == [("changed",)] * 2
+
+
 # --- Looking ------------------------------------------------------------------------------------
 
 
