@@ -36,7 +36,7 @@ MODULES = {
     "demo": "hub_starting",
     "status": "hub_reaching",
     "empty": "hub_reaching",
-    "contact": "hub_reaching",
+    "contact": "hub_contact",
     "rebalance": "hub_cycle",
     "steal": "hub_swift",
     "spread": "hub_swift",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
 
 from agent_node.strict import JsonObject
-from arc.demo.sshd import DemoSshd
 
 # What a login's name begins with says what its session does.
 FIXED, STARTING, ONCE = "fixed", "starting", "once"
@@ -155,10 +155,64 @@ class _Session(asyncssh.SSHServerSession[bytes]):
             self._channel.write(self._answers.to(line))
 
 
-async def run_to_its_end(argv: Sequence[str]) -> None:
+class _RealSession(asyncssh.SSHServerSession[bytes]):
+    """The node's real program on a socket, as sshd gives it one; bytes are carried and that is all.
+
+    No more than that, for the floor's sessions carry none: what is measured is the program.
+    """
+
+    def __init__(self, home: Path, program: Sequence[str]) -> None:
+        self._home, self._program = home, program
+        self._channel: asyncssh.SSHServerChannel[bytes] | None = None
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.settimeout(0)
+        self._run: asyncio.Task[None] | None = None
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = chan
+
+    def exec_requested(self, command: str) -> bool:
+        return True
+
+    def session_started(self) -> None:
+        asyncio.get_running_loop().add_reader(self._ours, self._heard)
+        self._run = asyncio.create_task(self._to_its_end())
+
+    async def _to_its_end(self) -> None:
+        environ = {**os.environ, "AGENT_NODE_HOME": str(self._home)}
+        fd = self._theirs.fileno()
+        both = [(os.POSIX_SPAWN_DUP2, fd, 0), (os.POSIX_SPAWN_DUP2, fd, 1)]
+        await run_to_its_end(self._program, environ, both, self._theirs.close)
+
+    def _heard(self) -> None:
+        data = self._ours.recv(64 * 1024)
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._ours)
+            self._ours.close()
+        elif self._channel is not None and not self._channel.is_closing():
+            self._channel.write(data)
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        if self._ours.send(data) != len(data):
+            raise RuntimeError("a hub's first words fit into a socket")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._ours.fileno() >= 0:
+            self._ours.shutdown(socket.SHUT_WR)
+
+
+async def run_to_its_end(
+    argv: Sequence[str],
+    environ: Mapping[str, str] = os.environ,
+    opens: Sequence[tuple[int, int, int]] = (),
+    started: Callable[[], object] = bool,
+) -> None:
     """As cheap as a program can be started and waited for: this is the floor's too."""
     loop = asyncio.get_running_loop()
-    pid = os.posix_spawn(argv[0], [*argv], os.environ)  # noqa: ASYNC221 - it returns at once
+    pid = os.posix_spawn(  # noqa: ASYNC221 - it returns at once
+        argv[0], [*argv], environ, file_actions=opens
+    )
+    started()
     watched, over = os.pidfd_open(pid), asyncio.Event()
     loop.add_reader(watched, over.set)
     await over.wait()
@@ -168,23 +222,28 @@ async def run_to_its_end(argv: Sequence[str]) -> None:
 
 
 class _Server(asyncssh.SSHServer):
-    def __init__(self, program: Sequence[str]) -> None:
-        self._program, self._login = program, ""
+    def __init__(self, program: Sequence[str], homes: Mapping[str, Path]) -> None:
+        self._program, self._homes, self._login = program, homes, ""
 
     def begin_auth(self, username: str) -> bool:
         self._login = username
         return True
 
-    def session_requested(self) -> _Session:
+    def session_requested(self) -> _Session | _RealSession:
+        home = self._homes.get(self._login.partition("-")[2])
+        if home is not None:
+            return _RealSession(home, self._program)
         return _Session(self._login, self._program)
 
 
-async def serve(names: Sequence[str], *, authorized: str, program: Sequence[str]) -> Told:
-    """One server for all names."""
+async def serve(
+    names: Sequence[str], *, authorized: str, program: Sequence[str], homes: Mapping[str, Path]
+) -> Told:
+    """One server for all names; behind those that have a home runs the real program."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     acceptor = await asyncssh.listen(
         "127.0.0.1", 0, config=None, server_host_keys=[key],
-        server_factory=lambda: _Server(program),
+        server_factory=lambda: _Server(program, homes),
         authorized_client_keys=asyncssh.import_authorized_keys(f"{authorized}\n"),
         public_key_auth=True, password_auth=False, kbdint_auth=False, host_based_auth=False,
         gss_host=None, encoding=None, keepalive_interval=0, compression_algs=["none"],
@@ -194,26 +253,15 @@ async def serve(names: Sequence[str], *, authorized: str, program: Sequence[str]
     return Told(dict.fromkeys(names, acceptor.get_port()), public)
 
 
-async def serve_homes(homes: Sequence[Path], *, authorized: str, program: Sequence[str]) -> Told:
-    """The product's own server in front of each home; the folder's name is the node's."""
-    key = asyncssh.generate_private_key("ssh-ed25519")
-    ports = {}
-    for home in homes:
-        server = await DemoSshd.serve(home, authorized=authorized, host_key=key, argv=program)
-        ports[home.name] = server.port
-    return Told(ports, key.export_public_key().decode().strip())
-
-
 async def main(words: Sequence[str]) -> None:
     """Serve until stdin ends; the first line of stdin says what, the first of stdout where."""
     loop = asyncio.get_running_loop()
     asked = json.loads(await loop.run_in_executor(None, sys.stdin.readline))
-    authorized, program = asked["authorized"], asked["program"]
-    if "homes" in asked:
-        homes = [Path(home) for home in asked["homes"]]
-        told = await serve_homes(homes, authorized=authorized, program=program)
-    else:
-        told = await serve(asked["names"], authorized=authorized, program=program)
+    homes = {Path(home).name: Path(home) for home in asked["homes"]}
+    told = await serve(
+        asked["names"] or [*homes], authorized=asked["authorized"], program=asked["program"],
+        homes=homes,
+    )  # fmt: skip
     print(json.dumps({"ports": told.ports, "host_key": told.host_key}), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
 

@@ -64,8 +64,8 @@ def far_side(
     """A process of its own that is all these nodes; the hub of `state` may log in, and knows it."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     public = make_key_pair(state, comment="bench")
-    asked = {"authorized": public, "program": [*program]}
-    asked |= {"homes": [str(home) for home in homes]} if homes else {"names": [*named]}
+    asked = {"authorized": public, "program": [*program], "names": [*named],
+             "homes": [str(home) for home in homes]}  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.hub_far"], cwd=ROOT, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,14 +1,11 @@
-"""Measures how soon a hundred nodes have been asked: warm, at first contact, and with a plan."""
+"""Measures how soon a hundred nodes have been asked over warm links, alone and with a plan."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import subprocess
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -18,15 +15,12 @@ from agent_node.clock import SystemClock
 from arc.decisions.view import FleetView
 from arc.hub import Hub, build_hub
 from arc.keys import private_key_path
-from arc.links import HelloWords, Link
-from arc.links.opening import open_links
 from arc.operations.status import status as status_operation
-from arc.settings import FleetSettings
 from arc.survey import survey
 from sensors.fleet_rebalance import FleetRebalance
 
-from .floor_hub import Sessions, connect_all
-from .hub_far import FIXED, STARTING
+from .floor_hub import connect_all
+from .hub_far import FIXED
 from .hub_fleet import Far, far_side, names
 from .machine import load
 from .measuring import Place, Row, in_turns, ratio
@@ -34,12 +28,10 @@ from .peer_ssh import ssh_peers
 
 CLOCK = SystemClock()
 LIMIT_S = 120.0
-WORDS = HelloWords("bench", "arc", 1, "01J0000000000000000000000A", {"version": "1"})
 ECHO = (
     "bare asyncssh sessions to the same server: the same request, the same bytes back, the same"
     " ciphers, and nobody reads them"
 )
-CONNECTS = "bare asyncssh connects to the same server, each starting python3 -I -S -c pass"
 Story = Callable[[], Coroutine[Any, Any, object]]
 
 
@@ -159,93 +151,4 @@ def empty_rows(place: Place) -> Iterator[Row]:
         median(plan), median(status), "ms", middle, 2.0, against="status-100, in the same turns",
         spread=spread, load=load(),
         more={"bare echo, ms": median(bare), "with the run in the journal, ms": median(kept)},
-    )  # fmt: skip
-
-
-# --- First contact --------------------------------------------------------------------------------
-
-
-class Contact:
-    """Links that nobody has opened yet, each time anew."""
-
-    def __init__(
-        self, runner: asyncio.Runner, far: Far, kind: str, settings: FleetSettings
-    ) -> None:
-        self.runner, self.far, self.kind, self.settings = runner, far, kind, settings
-        self.key = asyncssh.read_private_key(private_key_path(far.state))
-        self._open: list[Sessions | Mapping[str, Link]] = []
-
-    async def ours(self) -> None:
-        """From nothing to a status of each."""
-        links = dict(open_links(
-            self.settings, WORDS, clock=CLOCK, rng=random.Random(1),
-            is_fenced=lambda node, life: False,
-        ))  # fmt: skip
-        del links["inbox"]  # our own queue is no node to be reached
-        self._open.append(links)
-        whole(await survey(links, roles={}, clock=CLOCK, deadline_s=LIMIT_S), len(links))
-
-    async def bare(self) -> None:
-        """Connected, logged in, a program started and over, on each."""
-        logins = [(f"{self.kind}-{name}", port) for name, port in self.far.ports.items()]
-        self._open.append(await connect_all(logins, self.key))
-
-    def side(self, story: Story) -> Callable[[], float]:
-        """Milliseconds of the story alone; what it opened is over before the next one begins."""
-
-        def take() -> float:
-            took = self.runner.run(took_ms(story))
-            self.runner.run(self._close())
-            self.far.wait_for_programs()
-            return took
-
-        return take
-
-    async def _close(self) -> None:
-        for one in self._open:
-            if isinstance(one, Sessions):
-                await one.close()
-            else:
-                await asyncio.gather(*(link.close() for link in one.values()))
-        self._open.clear()
-
-
-def contact_rows(place: Place) -> Iterator[Row]:
-    """The links alone, both sides starting the same program; then the node's real program."""
-    count = place.size(100, 3)
-    bare = [place.python, "-I", "-S", "-c", "pass"]
-    file = place.folder / "fleet.yaml"
-    real = [place.python, "-I", "-S", str(place.zipapp), "serve", "--stdio"]
-    homes = [place.folder / "homes" / name for name in names(count)]
-    for home in homes:
-        _make_home(place, home)
-    with (
-        far_side(place.folder / ".arc", bare, named=names(count)) as same,
-        far_side(place.folder / ".arc-real", real, homes=homes) as live,
-        asyncio.Runner() as runner,
-    ):
-        ours = Contact(runner, same, STARTING, same.settings(STARTING, file))
-        nodes = Contact(runner, live, STARTING, live.settings(STARTING, file))
-        sides = [ours.side(ours.ours), ours.side(ours.bare), nodes.side(nodes.ours)]
-        for side in sides:
-            side()
-        mine, floor, lived = in_turns(place.rounds(11), *sides)
-    what = f"first contact with {count} nodes to the status of each"
-    middle, spread = ratio(mine, floor)
-    yield Row("contact-100", f"{what}; behind each the program of the floor, then fixed answers",
-              median(mine), median(floor), "ms", middle, 1.5, against=CONNECTS, spread=spread,
-              load=load())  # fmt: skip
-    middle, spread = ratio(lived, floor)
-    yield Row("contact-100-real", f"{what}; behind each the real agent-node, its queue opened",
-              median(lived), median(floor), "ms", middle, 1.5, against=CONNECTS, spread=spread,
-              load=load())  # fmt: skip
-
-
-def _make_home(place: Place, home: Path) -> None:
-    home.parent.mkdir(mode=0o700, exist_ok=True)
-    subprocess.run(
-        [place.python, "-I", "-S", str(place.zipapp), "init", "--name", home.name,
-         "--run", "/bin/true"],
-        env={"AGENT_NODE_HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True,
-        stdout=subprocess.DEVNULL,
     )  # fmt: skip
