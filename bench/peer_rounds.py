@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -22,12 +23,11 @@ class PeerRounds:
             [sys.executable, "-m", f"bench.{module}", json.dumps(told)], cwd=ROOT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        try:
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(self.close)
             if (said := self._hear()) != READY:
                 raise RuntimeError(f"{module} said: {said[:200]}")
-        except BaseException:
-            self.close()
-            raise
+            if_it_fails.pop_all()
 
     def round(self) -> float:
         """What the peer says that it took."""
