@@ -204,7 +204,7 @@ class _Reading:
         return found
 
     def _key(self, key: Node, found: dict[str, Plain]) -> str | None:
-        if not isinstance(key, ScalarNode) or str(key.tag) not in _SCALARS:
+        if not isinstance(key, ScalarNode) or str(key.tag) not in SCALARS:
             self._trouble("ARC-CFG-TYPE", "a key should be a single word", key)
             return None
         name = str(key.value)
@@ -214,7 +214,7 @@ class _Reading:
         return name
 
     def _scalar(self, node: ScalarNode) -> Plain:
-        read = _SCALARS.get(str(node.tag))
+        read = SCALARS.get(str(node.tag))
         if read is None:
             self._trouble("ARC-CFG-TYPE", f"the tag {node.tag} means nothing here", node)
             return str(node.value)
@@ -255,7 +255,7 @@ def _fraction(text: str) -> Plain:
 
 _TAG = "tag:yaml.org,2002:"
 _COLLECTIONS = {f"{_TAG}map", f"{_TAG}seq"}
-_SCALARS: dict[str, Callable[[str], Plain]] = {
+SCALARS: dict[str, Callable[[str], Plain]] = {
     f"{_TAG}str": str,
     f"{_TAG}timestamp": str,
     f"{_TAG}int": _whole,

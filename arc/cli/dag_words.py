@@ -43,12 +43,11 @@ def submit_dag(
     """A whole graph for the hub's queue, or nothing of it; cycles are named."""
     from arc.text.dags import render_submitted
 
-    from .graph_files import graph_in, why_it_takes_long
+    from .graph_files import graph_in
 
     around = here()
     raw, name = _read(file), "stdin" if file == "-" else file
-    around.talk(why_it_takes_long(raw, name))
-    document = graph_in(raw, name, by=around.by)
+    document = graph_in(raw, name, by=around.by, talk=around.talk)
     args: JsonObject = {"graph": document, "by": around.by, "dry_run": dry_run}
     return tell("dag.submit", "dag.submit", args, render_submitted, wait_s=SUBMIT_S)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
@@ -18,13 +18,13 @@ MONEY = frozenset({"budget_usd", "max_cost_usd"})
 VALUES_MAX = 1_000_000  # of one YAML text: ten thousand tasks with a hundred each
 DEPTH_MAX = 40
 ALIASES_MAX = 20_000
-YAML_BYTES_A_SECOND = 50_000  # about, on a machine that does nothing else
+YAML_BYTES_A_SECOND = 50_000  # about, of one that is unusual or wrong, on a busy machine
 SAID_FROM_S = 3.0
 _parts = re.compile(r"[^.\[\]]+|\[\d+\]").findall
 
 
 def why_it_takes_long(raw: bytes, file: str) -> str:
-    """A line about YAML that takes seconds to read with the place of every value; empty else."""
+    """A line about YAML that takes seconds to read by the whole reader; empty else."""
     seconds = len(raw) / YAML_BYTES_A_SECOND
     if _is_json(raw, file) or seconds < SAID_FROM_S or len(raw) > LINE_MAX:
         return ""
@@ -35,15 +35,17 @@ def _is_json(raw: bytes, file: str) -> bool:
     return raw.lstrip()[:1] == b"{" and not file.endswith((".yaml", ".yml"))
 
 
-def graph_in(raw: bytes, file: str, *, by: str) -> JsonObject:
+def graph_in(
+    raw: bytes, file: str, *, by: str, talk: Callable[[str], object] = len
+) -> JsonObject:
     """The document, or an error that names line and column; YAML is checked whole, for the hub has
-    its lines no more.
+    its lines no more. `talk` is told where that will take seconds.
     """
     if len(raw) > LINE_MAX:
         raise WrongUse(f"{file}: {len(raw)} bytes; a graph takes {LINE_MAX} at most")
     if _is_json(raw, file):
         return _json(raw, file)  # the hub names the place of what is wrong inside
-    return _yaml(raw, file, by)
+    return _yaml(raw, file, by, talk=talk)
 
 
 def _json(raw: bytes, file: str) -> JsonObject:
@@ -63,17 +65,21 @@ def _check(document: JsonObject, by: str) -> None:
     read_graph(document, mint=fresh_ulid, source=by)
 
 
-def _yaml(raw: bytes, file: str, by: str) -> JsonObject:
+def _yaml(raw: bytes, file: str, by: str, *, talk: Callable[[str], object]) -> JsonObject:
     from arc.marked_yaml import Marked, NotYaml, YamlLimits, read_marked
+    from arc.plain_yaml import read_plain
 
     limits = YamlLimits("graphs are", DEPTH_MAX, ALIASES_MAX, VALUES_MAX)
     try:
-        marked = read_marked(raw.decode("utf-8-sig"), limits)
+        text = raw.decode("utf-8-sig")
+        marked = read_plain(text, limits)
+        if marked is None:
+            talk(why_it_takes_long(raw, file))
+            marked = read_marked(text, limits)
     except UnicodeDecodeError as error:
         raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
     except NotYaml as error:
-        text = error.trouble.text
-        raise _bad(file, Marked(raw.decode("utf-8-sig")), text, error.trouble.at.start) from error
+        raise _bad(file, Marked(text), error.trouble.text, error.trouble.at.start) from error
     for trouble in marked.troubles:
         raise _bad(file, marked, trouble.text, trouble.at.start)
     if not isinstance(marked.data, dict):

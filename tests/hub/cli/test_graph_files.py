@@ -102,3 +102,16 @@ def test_yaml_that_takes_seconds_is_said_to_and_json_never_is() -> None:
     assert "KiB of YAML, about 12 s; JSON is read at once" in why_it_takes_long(long, "x.yaml")
     assert why_it_takes_long(b"title: x\n", "x.yaml") == ""
     assert why_it_takes_long(b"{" + long, "x.json") == ""
+
+
+def test_usual_yaml_is_read_fast_and_what_is_wrong_says_first_that_it_takes_long() -> None:
+    """Seen to fail where everything was read by the whole reader: a quarter of a minute."""
+    many = "".join(f"  t{n}: {{subject: number {n}}}\n" for n in range(6000))
+    usual, said = f"title: x\ntasks:\n{many}", list[str]()
+    assert len(dict(graph_in(usual.encode(), "g.yaml", by="me", talk=said.append))) == 2
+    assert said == []
+    with pytest.raises(BadGraph) as caught:
+        graph_in(f"{usual}  t7: {{subject: again}}\n".encode(), "g.yaml", by="me",
+                 talk=said.append)  # fmt: skip
+    assert "g.yaml:6003:3" in str(caught.value)
+    assert "KiB of YAML" in "".join(said)
