@@ -34,15 +34,16 @@ from .history_seen import (
     Sample,
     Shares,
     Span,
+    Spent,
     Standing,
     Stint,
     StrandedStretch,
 )
-from .history_shares import read_depths, read_shares
+from .history_shares import read_depths, read_shares, read_spent
 
 __all__ = [
     "Arrival", "Depths", "Feed", "History", "KeptSeen", "MoveSeen", "NodeKnown", "RunSeen",
-    "Sample", "Shares", "Span", "Standing", "Stint", "StrandedStretch",
+    "Sample", "Shares", "Span", "Spent", "Standing", "Stint", "StrandedStretch",
 ]  # fmt: skip
 
 ROWS_MAX = 1_000_000  # of one answer
@@ -149,10 +150,21 @@ class History:
         with opened(self.path) as reader:
             return read_decisions(reader, run, limit)
 
-    def depths(self, since: datetime, until: datetime, buckets: int) -> Depths:
-        """The queue of every node, in so many buckets of the same length (2000 at most)."""
+    def depths(
+        self, since: datetime, until: datetime, buckets: int, *,
+        nodes: Collection[str] | None = None, deepest: int | None = None,
+    ) -> Depths:  # fmt: skip
+        """The queue of every node, in so many buckets of the same length (2000 at most).
+
+        `nodes`: of these alone; `deepest`: of so many, those with the longest queues.
+        """
         with opened(self.path) as reader:
-            return read_depths(reader, since, until, buckets)
+            return read_depths(reader, since, until, buckets, nodes=nodes, deepest=deepest)
+
+    def spent(self, since: datetime, until: datetime, buckets: int = 1) -> Spent:
+        """What every node's attempts cost, by when they ended, in buckets of the same length."""
+        with opened(self.path) as reader:
+            return read_spent(reader, since, until, buckets)
 
     def shares(self, since: datetime, until: datetime, buckets: int) -> Shares:
         """How every node's time went by, in so many buckets of the same length (2000 at most)."""

@@ -235,3 +235,15 @@ class Depths:
     since: datetime
     step_s: float
     nodes: tuple[NodeDepths, ...]
+    more: int = 0  # nodes that were left out, for their queues were never as long
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What attempts cost that ended in each bucket, in dollars by node; who spent nothing is not
+    in it.
+    """
+
+    since: datetime
+    step_s: float
+    nodes: Mapping[str, tuple[float, ...]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from operator import add, sub
@@ -11,7 +12,7 @@ from typing import cast
 from .errors import WrongUse
 from .history_file import Reader
 from .history_rows import UNTIL, window_of
-from .history_seen import Depths, NodeDepths, NodeShares, Shares
+from .history_seen import Depths, NodeDepths, NodeShares, Shares, Spent
 from .journal_samples import LONGEST_S
 
 BUCKETS_MAX = 2000
@@ -26,6 +27,13 @@ SELECT node, max(at, ?1), min(until, ?2),
   FROM (SELECT s.node, s.at, {UNTIL} AS until, s.state, s.pending, s.running, s.slots
           FROM sample s WHERE s.at >= ?3 AND s.at < ?2 AND s.state <> 'unknown')
  WHERE until > ?1
+"""  # noqa: S608
+# The longest queue of each node in the window.
+_DEEPEST = f"""
+SELECT node, max(pending)
+  FROM (SELECT s.node, {UNTIL} AS until, s.pending
+          FROM sample s WHERE s.at >= ?3 AND s.at < ?2 AND s.state <> 'unknown')
+ WHERE until > ?1 GROUP BY node ORDER BY 2 DESC, node
 """  # noqa: S608
 _STRANDED = """
 SELECT node, max(since, ?1), min(until, ?2) FROM stranded_stretch WHERE until > ?1 AND since < ?2
@@ -93,20 +101,42 @@ def read_shares(reader: Reader, since: datetime, until: datetime, buckets: int) 
     return Shares(since, grid.step / 1000, nodes)
 
 
-def read_depths(reader: Reader, since: datetime, until: datetime, buckets: int) -> Depths:
+def read_depths(
+    reader: Reader, since: datetime, until: datetime, buckets: int, *,
+    nodes: Collection[str] | None = None, deepest: int | None = None,
+) -> Depths:  # fmt: skip
+    """By name. Which are the deepest is asked first: of the others nothing has to be added up."""
+    grid, more = grid_of(since, until, buckets), 0
+    if deepest is not None:
+        every = [str(name) for name, _ in reader.rows(_DEEPEST, _asked(grid))
+                 if nodes is None or name in nodes]  # fmt: skip
+        nodes, more = every[:deepest], max(len(every) - deepest, 0)
+    found = tuple(_depths_of(name, sums)
+                  for name, sums in sorted(_add_up(reader, grid, nodes).items()))  # fmt: skip
+    return Depths(since, grid.step / 1000, found, more)
+
+
+def read_spent(reader: Reader, since: datetime, until: datetime, buckets: int) -> Spent:
     """By name."""
     grid = grid_of(since, until, buckets)
-    nodes = tuple(_depths_of(name, sums) for name, sums in sorted(_add_up(reader, grid).items()))
-    return Depths(since, grid.step / 1000, nodes)
+    costs = _costs(reader, grid)
+    return Spent(since, grid.step / 1000, {
+        name: tuple(round(cost, 6) for cost in costs[name]) for name in sorted(costs)})  # fmt: skip
 
 
-def _add_up(reader: Reader, grid: _Grid) -> dict[str, _Sums]:
+def _asked(grid: _Grid) -> list[int]:
+    return [grid.since, grid.until, grid.since - int(1000 * LONGEST_S)]
+
+
+def _add_up(
+    reader: Reader, grid: _Grid, nodes: Collection[str] | None = None
+) -> dict[str, _Sums]:
     """The loop that a day of five hundred nodes goes through 150,000 times: no call in it."""
     found: dict[str, _Sums] = {}
     step, origin, last = grid.step, grid.since, grid.buckets - 1
-    asked = [grid.since, grid.until, grid.since - int(1000 * LONGEST_S)]
+    among = "" if nodes is None else f" AND node IN ({','.join('?' * len(nodes))})"
     for name, at, until, kind, pending, running, slots in cast(
-        "list[Piece]", reader.each(_PIECES, asked)
+        "list[Piece]", reader.each(_PIECES + among, [*_asked(grid), *(nodes or ())])
     ):
         sums = found.get(name)
         if sums is None:

@@ -23,6 +23,7 @@ from arc.history_seen import (
     Sample,
     Shares,
     Span,
+    Spent,
     Stint,
     StrandedStretch,
 )
@@ -109,17 +110,36 @@ class PastMade:
     def decisions(self, run: int, *, limit: int = 2000) -> tuple[KeptSeen, ...]:
         return tuple(self.kept.get(run, ()))[:limit]
 
-    def depths(self, since: datetime, until: datetime, buckets: int) -> Depths:
+    def depths(
+        self, since: datetime, until: datetime, buckets: int, *,
+        nodes: Collection[str] | None = None, deepest: int | None = None,
+    ) -> Depths:  # fmt: skip
+        names = [known.name for known in self.nodes() if nodes is None or known.name in nodes]
+        every = self._depths(names, since, until, buckets)
+        shown = sorted(every, key=lambda one: (-max((n or 0 for n in one.most), default=0),
+                                               one.node))[:deepest]  # fmt: skip
+        step = (until - since).total_seconds() / buckets
+        return Depths(since, step, tuple(sorted(shown, key=lambda one: one.node)),
+                      len(every) - len(shown))  # fmt: skip
+
+    def spent(self, since: datetime, until: datetime, buckets: int = 1) -> Spent:
+        shares = self.shares(since, until, buckets)
+        return Spent(since, shares.step_s, {
+            one.node: one.cost_usd for one in shares.nodes if any(one.cost_usd)})  # fmt: skip
+
+    def _depths(
+        self, names: Sequence[str], since: datetime, until: datetime, buckets: int
+    ) -> list[NodeDepths]:
         step = (until - since).total_seconds() / buckets
         nodes = []
-        for known in self.nodes():
-            mine = [one for one in self.all_samples if one.node == known.name]
+        for name in names:
+            mine = [one for one in self.all_samples if one.node == name]
             line = [_at(mine, since + s(step * (place + 0.5))) for place in range(buckets)]
             pending = tuple(one.pending if one else None for one in line)
             nodes.append(NodeDepths(
-                known.name, pending, pending, tuple(one.running if one else None for one in line),
+                name, pending, pending, tuple(one.running if one else None for one in line),
                 tuple(one.slots if one else None for one in line)))  # fmt: skip
-        return Depths(since, step, tuple(nodes))
+        return nodes
 
     def shares(self, since: datetime, until: datetime, buckets: int) -> Shares:
         step = (until - since).total_seconds() / buckets

@@ -22,19 +22,19 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     """READY tasks, the most in each stretch of time; null where nobody knows."""
     window = window_of(query, now)
     buckets = whole_of(query, "buckets", BUCKETS, low=10, high=500)
-    depths = history.depths(window.since, window.until, buckets)
-    wanted = nodes_of(query)
-    nodes = [one for one in depths.nodes if wanted is None or one.node in wanted]
-    if len(nodes) > SMALL_MAX:
+    depths = history.depths(window.since, window.until, buckets, nodes=nodes_of(query),
+                            deepest=SMALL_MAX)  # fmt: skip
+    nodes = list(depths.nodes)
+    if depths.more:
         nodes.sort(key=lambda one: (-_deepest(one), one.node))
     shown: list[JsonValue] = [
         {"node": one.node, "most": list[JsonValue](one.most), "deepest": _deepest(one),
          "mean": [None if mean is None else round(mean, 1) for mean in one.mean],
          "slots": next((slots for slots in reversed(one.slots) if slots is not None), None)}
-        for one in nodes[:SMALL_MAX]
+        for one in nodes
     ]  # fmt: skip
     return {"since": int(window.since.timestamp() * 1000), "step_s": depths.step_s,
-            "nodes": shown, "more": max(len(nodes) - SMALL_MAX, 0)}  # fmt: skip
+            "nodes": shown, "more": depths.more}  # fmt: skip
 
 
 def _deepest(one: NodeDepths) -> int:

@@ -28,7 +28,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
             last[one.node] = one
     stranded = history.stranded(at - DAY, at)
     feeds = history.feeds(at - DAY, at)
-    day = history.shares(at - DAY, at, 1).nodes
+    spent = history.spent(at - DAY, at)
     forgotten = sorted({one.name for one in history.nodes() if one.since <= at} - {*last})
     nodes: list[JsonValue] = [_node(one, at) for _, one in sorted(last.items())]
     known = [one for one in last.values() if one.state != UNKNOWN]
@@ -39,7 +39,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
         "moved_24h": sum(one.moves for one in feeds),
         "stranded_24h_s": round(sum(one.seconds for one in stranded), 1),
         "stranded_now": [one.node for one in stranded if one.since <= at <= one.until],
-        "cost_24h_usd": format(sum(sum(one.cost_usd) for one in day), ".4f"),
+        "cost_24h_usd": format(sum(map(sum, spent.nodes.values())), ".4f"),
     }  # fmt: skip
 
 

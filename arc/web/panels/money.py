@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject, JsonValue
-from arc.history_seen import NodeShares
 
 from .asked import nodes_of, window_of
 
@@ -27,19 +26,19 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     if until <= midnight:
         return {"since": int(midnight.timestamp() * 1000), "step_s": 0.0, "day_s": 86_400,
                 "elapsed_s": 0.0, "nodes": [], "more": 0, "spent_usd": "0.0000"}  # fmt: skip
-    shares = history.shares(midnight, until, BUCKETS)
-    nodes = [one for one in shares.nodes if wanted is None or one.node in wanted]
-    spent = sum(sum(one.cost_usd) for one in nodes)
-    nodes = [one for one in nodes if any(one.cost_usd)]
-    nodes.sort(key=lambda one: (-sum(one.cost_usd), one.node))
-    shown: list[JsonValue] = [_node(one) for one in nodes[:NODES_MAX]]
+    found = history.spent(midnight, until, BUCKETS)
+    nodes = [(name, costs) for name, costs in found.nodes.items()
+             if any(costs) and (wanted is None or name in wanted)]  # fmt: skip
+    spent = sum(sum(costs) for _, costs in nodes)
+    nodes.sort(key=lambda one: (-sum(one[1]), one[0]))
+    shown: list[JsonValue] = [_node(name, costs) for name, costs in nodes[:NODES_MAX]]
     return {
-        "since": int(midnight.timestamp() * 1000), "step_s": shares.step_s, "day_s": 86_400,
+        "since": int(midnight.timestamp() * 1000), "step_s": found.step_s, "day_s": 86_400,
         "elapsed_s": round((until - midnight).total_seconds(), 1), "nodes": shown,
         "more": max(len(nodes) - NODES_MAX, 0), "spent_usd": format(spent, ".4f"),
     }  # fmt: skip
 
 
-def _node(one: NodeShares) -> JsonObject:
-    return {"node": one.node, "spent_usd": format(sum(one.cost_usd), ".4f"),
-            "line": [round(total, 5) for total in accumulate(one.cost_usd)]}  # fmt: skip
+def _node(name: str, costs: Sequence[float]) -> JsonObject:
+    return {"node": name, "spent_usd": format(sum(costs), ".4f"),
+            "line": [round(total, 5) for total in accumulate(costs)]}  # fmt: skip
