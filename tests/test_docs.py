@@ -29,6 +29,13 @@ def test_the_map_names_no_module_that_is_gone() -> None:
     assert modules - there == set(), MAKE_DOCS
 
 
+def test_every_folder_of_tests_has_one_row_on_the_map() -> None:
+    folders = {f"tests/{file.parent.name}/" for file in (ROOT / "tests").glob("*/test_*.py")}
+    rows = re.findall(r"`(tests/\w+/)`", read("map.md").partition("<!-- modules")[0])
+    assert sorted(rows) == sorted({*folders, *rows})
+    assert folders - {*rows} == set()
+
+
 def test_every_module_has_one_room_on_the_map() -> None:
     rooms = {source.path: [room.name for room in ROOMS if room.has(source.path)]
              for source in sources(*PACKAGES)}

@@ -148,7 +148,7 @@ async def _serve(around: Around, settings: WebSettings, *, beside_hub: bool) -> 
     logging.getLogger("uvicorn").propagate = False
     door = bound(settings)
     page = create_app(settings, HubDoor(settings.fleet), Past(History(settings.state)),
-                      SystemClock())  # fmt: skip
+                      clock=SystemClock())  # fmt: skip
     _tell(around, address_of(settings, door))
     stop, came = asyncio.Event(), list[int]()
     loop = asyncio.get_running_loop()

@@ -70,7 +70,7 @@ class Page:
 
 
 def create_app(
-    settings: WebSettings, door: Door, past: Past, clock: Now,
+    settings: WebSettings, door: Door, past: Past, *, clock: Now,
     panels: Mapping[str, Panel] | None = None, fleet: Fleet | None = None,
 ) -> Page:  # fmt: skip
     """The page behind its guards. `panels` None: those of `arc.web.panels`; `fleet` None: the

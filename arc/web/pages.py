@@ -46,7 +46,7 @@ def page_routes(web: Web) -> list[BaseRoute]:
     async def page(_: Request) -> Response:
         settings = web.settings
         text = templates.get_template("page.html").render(
-            version=__version__, fleet=settings.fleet.name, actions=settings.actions,
+            version=__version__, actions=settings.actions,
             needs_token=settings.token is not None, offered=encode(offered()),
         )  # fmt: skip
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})

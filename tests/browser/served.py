@@ -83,7 +83,7 @@ class Served:
         self.settings = replace(self.settings, port=door.getsockname()[1])
         self._stop = asyncio.Event()
         past = Past(self.history)  # type: ignore[arg-type]
-        page = create_app(self.settings, self.hub, past, self.clock)
+        page = create_app(self.settings, self.hub, past, clock=self.clock)
         self._running = asyncio.create_task(serve(page, door, self._stop))
 
     async def __aenter__(self) -> Self:

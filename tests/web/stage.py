@@ -102,7 +102,7 @@ class Stage:
         """The page anew, with other settings."""
         self.settings = replace(self.settings, **changed)
         self.page = create_app(self.settings, self.door, Past(History(self.settings.state)),
-                               self.desk.clock, fleet=DeskFleet(self.desk))  # fmt: skip
+                               clock=self.desk.clock, fleet=DeskFleet(self.desk))  # fmt: skip
 
     def knows(self, **settings: Any) -> None:
         """fleet.yaml says this from now on."""

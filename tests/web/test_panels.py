@@ -250,6 +250,15 @@ def test_the_hubs_own_queue_is_the_last_lane_and_runs_nothing() -> None:
 # --- Heat map -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("nodes", "lanes"), [(49, 50), (50, 0)])
+def test_from_fifty_nodes_on_there_are_no_lanes_and_the_hubs_queue_is_no_node(
+    nodes: int, lanes: int
+) -> None:
+    """Fails where the inbox is counted as one of them."""
+    data = shown(a_past("inbox", *(f"n{n:02d}" for n in range(nodes))), "lanes", span="1h")
+    assert (data["fleet"], len(data["nodes"])) == (nodes, lanes)
+
+
 def test_the_heat_map_has_stranded_nodes_first_and_a_letter_for_each_stretch() -> None:
     past = a_past("iris", "loom")
     past.all_samples = [seen(3600, 0, 3), seen(1800, 0, 0, node="loom", running=0, free=1,

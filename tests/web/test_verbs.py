@@ -124,6 +124,13 @@ async def test_a_plan_says_what_the_command_would_print(acts: Stage) -> None:
     assert said == ["0001  changed  now CANCELLED on iris (dry run: nothing was changed)"]
 
 
+async def test_the_page_itself_names_no_fleet_and_no_file(stage: Stage) -> None:
+    """It is given to who shows no token; until the stream's first word its title is what it is."""
+    page = (await stage.ask("/")).body.decode()
+    assert "<title>arc</title>" in page
+    assert stage.settings.fleet.name not in page
+
+
 async def test_the_page_is_given_the_table_and_its_scripts_hold_no_state_of_a_task(
     stage: Stage,
 ) -> None:

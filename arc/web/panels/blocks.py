@@ -60,7 +60,7 @@ def kinds_of(history: History, window: Window, stints: Sequence[Stint]) -> dict[
 
 
 def blocks_of(
-    ran: Mapping[str, Sequence[Stint]], window: Window, width: int, domains: Sequence[str],
+    ran: Mapping[str, Sequence[Stint]], window: Window, *, width: int, domains: Sequence[str],
     kinds: Mapping[str, str],
 ) -> dict[str, JsonObject]:  # fmt: skip
     """`rows` and `blocks` of each node; the narrower the picture, the more is joined."""

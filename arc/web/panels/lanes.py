@@ -17,7 +17,7 @@ from .reaching import moves_of
 if TYPE_CHECKING:
     from arc.history import History
 
-LANES_MAX = 50  # above this the page shows a heat map instead
+HEAT_FROM = 50  # nodes; from so many on the page shows a heat map instead
 STRETCHES_MAX = 2000
 POINTS_MAX = 240  # of one queue's ribbon
 INBOX = "inbox"
@@ -35,10 +35,11 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     known = {node.name: node for node in history.nodes()
              if node.until >= window.since and node.since <= window.until}  # fmt: skip
     names = sorted(known)
+    fleet = len(known.keys() - {INBOX})
     wanted = nodes_of(query)
-    if wanted is None and len(names) > LANES_MAX:
-        return {"fleet": len(names), "nodes": []}
-    chosen = [name for name in names if wanted is None or name in wanted][:LANES_MAX]
+    if wanted is None and fleet >= HEAT_FROM:
+        return {"fleet": fleet, "nodes": []}
+    chosen = [name for name in names if wanted is None or name in wanted][:HEAT_FROM]
     chosen.sort(key=lambda name: (name == INBOX, name))
     stints = history.stints(window.since, window.until, nodes=chosen, limit=STINTS_MAX)
     samples = history.samples(window.since, window.until, nodes=chosen)
@@ -47,7 +48,8 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     kept = _by_node(stranded)
     kinds = kinds_of(history, window, stints)
     domains = sorted({kind for kind in kinds.values() if kind})
-    blocks = blocks_of({name: ran.get(name, []) for name in chosen}, window, width, domains, kinds)
+    blocks = blocks_of({name: ran.get(name, []) for name in chosen}, window,
+                       width=width, domains=domains, kinds=kinds)  # fmt: skip
     lanes: list[JsonValue] = [
         {"node": name, **blocks[name], **_looked(known[name], seen.get(name, []), window),
          "stranded": [_stretch(one, window) for one in kept.get(name, [])],
@@ -56,9 +58,9 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     ]  # fmt: skip
     return {
         "since": _ms(window.since), "until": _ms(window.until), "live": window.live,
-        "domains": list[JsonValue](domains), "nodes": lanes, "fleet": len(names),
+        "domains": list[JsonValue](domains), "nodes": lanes, "fleet": fleet,
         "cut": len(stints) == STINTS_MAX,
-        "moves": moves_of(history, window, seen, ran, chosen),
+        "moves": moves_of(history, window, seen=seen, ran=ran, nodes=chosen),
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ DURATIONS = 200  # of which the typical one is taken
 
 
 def moves_of(
-    history: History, window: Window, seen: Mapping[str, Sequence[Sample]],
+    history: History, window: Window, *, seen: Mapping[str, Sequence[Sample]],
     ran: Mapping[str, Sequence[Stint]], nodes: Sequence[str],
 ) -> JsonObject:  # fmt: skip
     """The newest moves that were carried out between these nodes; the others are counted."""
@@ -31,7 +31,8 @@ def moves_of(
     typical = {node: _typical(stints) for node, stints in ran.items()}
     begun = {(one.uid, one.node): one for stints in ran.values() for one in reversed(stints)}
     shown: list[JsonValue] = [
-        _move(one, window, begun, seen.get(one.busy, ()), typical.get(one.busy))
+        _move(one, window, begun=begun, there=seen.get(one.busy, ()),
+              typical=typical.get(one.busy))
         for one in done[-MOVES_MAX:]
     ]  # fmt: skip
     return {"shown": shown, "moved": len(done),
@@ -40,7 +41,7 @@ def moves_of(
 
 
 def _move(
-    one: MoveSeen, window: Window, begun: Mapping[tuple[str, str], Stint],
+    one: MoveSeen, window: Window, *, begun: Mapping[tuple[str, str], Stint],
     there: Sequence[Sample], typical: float | None,
 ) -> JsonObject:  # fmt: skip
     stint = begun.get((one.uid, one.idle))

@@ -12,7 +12,7 @@ function fact(value, text, kind = null) {
 
 /** @param {any} now what the hub knows @returns {void} */
 export function showNow(now) {
-  named(now.fleet ?? document.body.dataset.fleet, (now.needs_you ?? []).length);
+  named(now.fleet ?? "", (now.needs_you ?? []).length);
   if (view.at) return;
   const head = now.header ?? {};
   const stranded = now.stranded?.now ?? [];
@@ -35,10 +35,10 @@ export function showNow(now) {
 /** The fleet's name, and in the tab how many things wait for a person.
  * @param {string} fleet @param {number} needs */
 function named(fleet, needs) {
-  const title = `${needs ? `(${needs}) ` : ""}${visible(fleet)} · arc`;
+  const title = `${needs ? `(${needs}) ` : ""}${fleet ? `${visible(fleet)} · ` : ""}arc`;
   if (document.title !== title) document.title = title;
   const head = /** @type {Element} */ (document.querySelector("h1"));
-  if (head.textContent !== visible(fleet)) put(head, fleet);
+  if (fleet && head.textContent !== visible(fleet)) put(head, fleet);
 }
 
 /** The header of a moment of the past. */

@@ -21,14 +21,14 @@ export const lanes = {
     "The thin ribbon under a lane is how many tasks wait there. An arc is a move from one node to "
     + "another. Loud hatching: a slot was free here while work that might have run here waited "
     + "elsewhere. Calm hatching: paused, draining or stopped. A dashed box: nobody looked.",
-    "With more than 50 nodes each is a row of a heat map, stranded ones first; click one for its lane.",
+    "From 50 nodes on each is a row of a heat map, stranded ones first; click one for its lane.",
   ],
   command: () => (view.at ? `arc log --since ${view.span}` : "arc status"),
   load: async () => {
     const width = Math.max(200, Math.round(document.getElementById("lanes")?.clientWidth ?? 1000));
     const nodes = view.q && /^[a-z][a-z0-9,-]*$/.test(view.q) ? view.q : null;
     const { data } = await ask("panels/lanes", { ...windowed(), width, nodes });
-    if (data.fleet <= HEAT_FROM || (nodes && data.nodes.length)) return data;
+    if (data.fleet < HEAT_FROM || (nodes && data.nodes.length)) return data;
     const [heat, { drawHeat }] = await Promise.all([ask("panels/heat", windowed()), bring(() => import("./heat.js"))]);
     return { ...heat.data, drawHeat };
   },
@@ -40,7 +40,8 @@ export const lanes = {
 function drawLanes(body, data, sum) {
   const stranded = data.nodes.reduce((/** @type {number} */ all, /** @type {any} */ one) =>
     all + one.stranded_s, 0);
-  sum(`${counted(data.nodes.length, "node")}, `,
+  const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox").length;
+  sum(`${counted(nodes, "node")}, `,
     el("span", { class: stranded ? "loud" : null }, `${minutes(stranded)} stranded`),
     `, ${counted(data.moves.moved, "move")} in ${view.span}${data.cut ? "; too many attempts, the newest are drawn" : ""}`);
   const wide = Math.max(260, body.clientWidth || 900);
