@@ -51,6 +51,20 @@ async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> N
     assert await page.locator("#what-if input[type=range]").count() == 7
 
 
+async def test_no_word_of_the_time_axis_leaves_the_picture(look: Looking, served: Served) -> None:
+    """Fails where the last moment is written although it has no room: it lay over the edge."""
+    for width in (400, 1180):
+        page = await look.at(f"{served.url}?span=1m", width=width)
+        over = await page.evaluate("""() => {
+          const picture = document.querySelector("#lanes svg[role], #lanes svg");
+          const edge = picture.getBoundingClientRect().right;
+          return [...picture.querySelectorAll("g[aria-hidden] > text")].map((one) => [
+            one.textContent, Math.round(one.getBoundingClientRect().right - edge)]);
+        }""")
+        assert over
+        assert [one for one in over if one[1] > 0] == []
+
+
 async def test_each_panel_says_what_one_looks_at_and_gives_its_command(
     look: Looking, served: Served
 ) -> None:

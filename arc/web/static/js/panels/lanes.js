@@ -9,7 +9,7 @@ import { tables } from "./lane_tables.js";
 
 /** Colours of domains; `d5` is for none. */
 const HUES = ["d0", "d1", "d2", "d3", "d4", "d6"];
-const RIBBON = 10, GAP = 9, AXIS = 18;
+const RIBBON = 10, GAP = 9, AXIS = 18, LETTER = 6.5;
 const HEAT_FROM = 50;
 
 /** @type {Partial<import("../frame.js").Panel>} */
@@ -102,9 +102,9 @@ class Plot {
     const first = Math.ceil(this.data.since / 1000 / step) * step;
     for (let at = first; at * 1000 <= this.data.until; at += step) {
       const x = this.x(at - this.data.since / 1000);
-      if (x > this.wide - 20) continue;
+      const word = mark(at * 1000, step);
       marks.push(draw("line", { class: "tick", x1: x, x2: x, y1: AXIS - 4, y2: this.tall - GAP }),
-        draw("text", { x: x + 3, y: 11 }, mark(at * 1000, step)));
+        x + 3 + LETTER * word.length > this.wide ? null : draw("text", { x: x + 3, y: 11 }, word));
     }
     return draw("g", { "aria-hidden": "true" }, marks);
   }
