@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .config import mark, read_text
 from .decisions.domains import Domain
+from .decisions.limits import LIMITS, OF_RETRIES, passed_over
 from .errors import ArcError
 from .findings import Finding, Place
 from .marked_yaml import Loc, Marked
@@ -134,7 +135,7 @@ def _rules_nobody_meets(settings: FleetSettings) -> Iterator[Doubt]:
         (_ROUTE, "batch", route.batch), (_ROUTE, "hard", route.hard),
         (_STEAL, "per_node", steal.per_node), (_STEAL, "per_cycle", steal.per_cycle),
     ):  # fmt: skip
-        if value == 0:
+        if value == 0 and not (section == _STEAL and steal.swift):  # which knows no such bound
             yield Doubt(code, (section, key), f"with {section}.{key}: 0 nothing ever moves",
                         f"to stop it on purpose write {section}: {{enabled: false}}")  # fmt: skip
     if len(set(route.keep)) == 10:  # noqa: PLR2004 - all priorities there are
@@ -179,16 +180,11 @@ def _login(node: NodeEntry) -> tuple[object, ...]:
     return ("local", node.home) if node.local else (node.host, node.port, node.user)
 
 
-_SWIFT_ONLY = ("hops", "transfer", "gain_min", "task_takes")
-_ARC0_ONLY = ("on_idle",)
-
-
 def _without_effect(settings: FleetSettings) -> Iterator[Doubt]:
     """Keys that the chosen policy does not look at."""
     marked = _places(settings.file)
-    idle = _SWIFT_ONLY if settings.policy == "arc0" else _ARC0_ONLY
-    for key in idle:
-        if marked is not None and (_STEAL, key) in marked.keys:
+    for key in passed_over(settings.policy, LIMITS):
+        if marked is not None and (_STEAL, key) in marked.keys and key not in OF_RETRIES:
             said = f"policy {settings.policy} does not look at rebalance.{key}"
             yield Doubt("ARC-CFG-NO-EFFECT", (_STEAL, key), said, key=True)
 

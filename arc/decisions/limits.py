@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+# Which keys of `rebalance:` each policy looks at where it moves waiting work. `enabled` is the
+# sensor's own, and `ask_again` every policy's.
+GOES_BY: Mapping[str, tuple[str, ...]] = {
+    "arc0": ("idle_min", "busy_over", "steal_from", "anyone_from", "per_node", "per_cycle", "every",
+             "on_idle"),
+    "swift": ("every", "gain_min", "hops", "transfer", "task_takes"),
+}  # fmt: skip
+LIMITS = tuple(dict.fromkeys(key for keys in GOES_BY.values() for key in keys))
+OF_RETRIES = frozenset({"per_node", "per_cycle"})  # by any policy: how many are tried elsewhere
+
+
+def passed_over(policy: str, keys: Iterable[str]) -> tuple[str, ...]:
+    """Those of these limits that the policy does not look at, in their order."""
+    return tuple(key for key in keys if key in LIMITS and key not in GOES_BY.get(policy, LIMITS))
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,14 @@ router: {{every: 2s, batch: {batch}, fallback: arc}}
 health: {{every: 2s, disk_over: 100%}}
 rebalance:
   every: 2s
-  idle_min: 1s
-{swift}{web}domains:
+{limits}{web}domains:
   protocol: {{skills: [stacks-js, clarity]}}
   research: {{skills: [arc-research], prefix: ["Research:"]}}
   integrations: {{skills: [github-issues, webhooks]}}
   infra: {{skills: [github-ci, deploy], prefix: ["CI:"]}}
 nodes:
 {nodes}"""
-_SWIFT = "  transfer: 0s\n  gain_min: 0s\n  task_takes: 1s\n"
+_ARC0, _SWIFT = "  idle_min: 1s\n", "  transfer: 0s\n  gain_min: 0s\n  task_takes: 1s\n"
 
 
 async def open_fleet(
@@ -69,9 +68,9 @@ async def open_fleet(
         lines.append(f"  - {{name: {name}, host: {HOST}, port: {server.port}, user: demo, "
                      f"{_ROLES[name]}}}\n")  # fmt: skip
     lines.append(f"  - {{name: {LOCAL}, local: true, home: nodes/{LOCAL}}}\n")
-    swift = _SWIFT if policy == "swift" else ""
+    limits = _SWIFT if policy == "swift" else _ARC0
     file = folder / "fleet.yaml"
     web = "" if page is None else f"web: {{port: {page}, actions: true}}\n"
-    text = _FLEET.format(policy=policy, batch=batch, swift=swift, web=web, nodes="".join(lines))
+    text = _FLEET.format(policy=policy, batch=batch, limits=limits, web=web, nodes="".join(lines))
     file.write_text(text, encoding="utf-8")
     return read_fleet(file)

@@ -122,6 +122,9 @@ def _doubts(figures: Sequence[Compared]) -> list[str]:
         "them, and nothing moves them"
         for one in figures if one.never_started
     ]  # fmt: skip
+    said += [f"{one.policy.name}: {one.policy.steal.policy} does not look at "
+             f"{', '.join(one.policy.passed_over)}" for one in figures
+             if one.policy.passed_over]  # fmt: skip
     if any(one.utilisation and one.utilisation.mean > FULL for one in figures):
         said.append("the fleet is full nearly all of the time: waits grow with the length of the "
                     "simulation, and say little")  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 from agent_node.text import safe_text
-from arc.decisions.limits import RouteLimits, StealLimits
+from arc.decisions.limits import RouteLimits, StealLimits, passed_over
 from arc.durations import parse_duration
 from arc.errors import WrongUse
 
@@ -42,6 +42,12 @@ class Policy:
     def limits_like(self, other: Policy) -> bool:
         """Whether both decide alike, whatever they are called."""
         return replace(self, name="", said={}) == replace(other, name="", said={})
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Limits that were given with the name and that this policy does not look at."""
+        section = self.said.get("rebalance")
+        return passed_over(self.steal.policy, section) if isinstance(section, dict) else ()
 
     @property
     def waits_to_be_idle(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.limits import LIMITS
 from arc.errors import NoHistory, WrongUse
 
 from .engine import Run
@@ -29,8 +30,6 @@ WORK_MAX = 300_000  # nodes that the cycles of one replay look at: some seconds
 BUCKETS, BUCKETS_MAX = 200, 2000
 STRETCHES_MAX, MOVES_MAX = 5000, 2000
 TRANSFER_S = 1.0
-KEYS = ("idle_min", "busy_over", "per_node", "per_cycle", "every", "steal_from", "anyone_from",
-        "on_idle", "gain_min", "transfer", "task_takes", "hops")  # fmt: skip
 
 
 def what_if(asked: JsonObject) -> JsonObject:
@@ -54,9 +53,9 @@ def what_if(asked: JsonObject) -> JsonObject:
 
 def policy_of(fleet: FleetSettings, limits: Mapping[str, str], policy: str) -> Policy:
     """The fleet's own policy with these limits; `WrongUse` where one makes no sense."""
-    odd = next((key for key in limits if key not in KEYS), None)
+    odd = next((key for key in limits if key not in LIMITS), None)
     if odd is not None or any("," in value or "=" in value for value in limits.values()):
-        raise WrongUse(f"what if: one may change {', '.join(KEYS)}")
+        raise WrongUse(f"what if: one may change {', '.join(LIMITS)}")
     pairs = ",".join(f"{key}={value}" for key, value in limits.items())
     made = parse_policy(f"{policy}:{pairs}" if pairs else policy, fleet)
     if made.central:
@@ -86,6 +85,8 @@ def replayed(
     own = policy_of(fleet, {}, fleet.policy)
     policy = replace(policy, look_s=own.look_s)  # by which stranded time is counted
     frame = _Frame(past, buckets, past.scene.measured_to_ms, [*past.doubts])
+    if policy.passed_over:
+        frame.cut.append(f"{policy.steal.policy} does not look at {', '.join(policy.passed_over)}")
     ended = [_played(one, frame) for one in (own, policy)]
     reality, as_it_is, other = (_real(history, frame), *(_simulated(one, frame) for one in ended))
     return {

@@ -120,12 +120,17 @@ async def test_other_limits_are_played_on_what_really_came(
     await page.locator("#what-if input[data-name=policy]").focus()
     await page.keyboard.press("End")
     await expect(page.locator("#what-if code")).to_have_text(
-        "policy: swift rebalance: {idle_min: 30m}")
+        "policy: swift")  # the thresholds are arc0's alone
+    assert await page.locator("#what-if input[data-name=idle_min]").count() == 0
+    await page.locator("#what-if input[data-name=gain_min]").focus()
+    await page.keyboard.press("End")
+    await expect(page.locator("#what-if code")).to_have_text(
+        "policy: swift rebalance: {gain_min: 15m}")
     await page.locator("#what-if .tools button").first.click()
     await page.wait_for_selector("#what-if .tools button:has-text('copied')")
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("arc simulate --from-history ")
-    assert copied.endswith(" --policy swift:idle_min=30m")
+    assert copied.endswith(" --policy swift:gain_min=15m")
 
 
 async def test_a_node_is_paused_from_the_page_with_a_reason_and_goes_on_again(

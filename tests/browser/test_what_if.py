@@ -54,3 +54,32 @@ async def test_what_was_played_in_part_alone_is_compared_in_that_part_and_says_s
     assert len(drawn) == 3
     assert all(width < 0.6 * whole for width in drawn), (drawn, whole)
     assert look.troubles == []
+
+
+async def test_each_policy_has_sliders_of_its_own_and_forgets_those_of_the_other(
+    look: Looking, served: Served
+) -> None:
+    page = await look.at(f"{served.url}?what=idle_min%3D30s%2Chops%3D4")
+    asked = await answered(page, an_answer())
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.wait_for_selector("#what-if svg .other", state="attached")
+    assert "idle_min=30s" in asked[-1]
+    assert "hops" not in asked[-1], "arc0 does not look at it"
+    assert await names(page) == ["policy", "idle_min", "busy_over", "per_node", "per_cycle",
+                                 "every", "steal_from"]  # fmt: skip
+
+    await page.locator("#what-if input[data-name=policy]").focus()
+    await page.keyboard.press("End")
+    await page.wait_for_selector("#what-if input[data-name=hops]")
+    assert await names(page) == ["policy", "every", "gain_min", "hops", "transfer", "task_takes"]
+    assert "policy=swift" in asked[-1]
+    assert "idle_min" not in asked[-1]
+    assert await page.evaluate("document.activeElement.dataset.name") == "policy"
+    await page.keyboard.press("Home")
+    await page.wait_for_selector("#what-if input[data-name=idle_min]")
+    assert look.troubles == []
+
+
+async def names(page: Page) -> list[str]:
+    found = await page.locator("#what-if input[type=range]").all()
+    return [str(await one.get_attribute("data-name")) for one in found]

@@ -62,6 +62,9 @@ def test_a_new_fleet_has_no_findings(tmp_path: Path) -> None:
      ["2:46 NO-EFFECT"]),
     ("nodes: []\nrebalance: {gain_min: 5s}", ["2:13 NO-EFFECT"]),
     ("nodes: []\npolicy: swift\nrebalance: {gain_min: 5s, on_idle: true}", ["3:27 NO-EFFECT"]),
+    ("nodes: []\npolicy: swift\nrebalance: {idle_min: 1m, busy_over: 2, steal_from: P2, every: 2m}",
+     ["3:13 NO-EFFECT", "3:27 NO-EFFECT", "3:41 NO-EFFECT"]),
+    ("nodes: []\npolicy: swift\nrebalance: {anyone_from: P5, per_node: 0}", ["3:13 NO-EFFECT"]),
 ])
 def test_a_doubt_is_named_with_its_place(tmp_path: Path, text: str, found: list[str]) -> None:
     assert findings(tmp_path, text) == found

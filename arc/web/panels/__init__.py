@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
+from arc.decisions.limits import LIMITS
 
 if TYPE_CHECKING:
     from arc.history import History
@@ -50,9 +51,8 @@ PANELS: dict[str, Panel] = {
         Panel("money", "What each node spent, hour by hour.", {**_WINDOW, **_NODES}, "money"),
         Panel("sensors", "A tick for each run of each sensor.", _WINDOW, "sensors"),
         Panel("what_if", "What other limits would have made of the same work.",
-              {**_WINDOW, "policy": "another policy", "idle_min": "as in fleet.yaml, `2m`",
-               "busy_over": "likewise, `5`", "per_node": "likewise", "per_cycle": "likewise",
-               "every": "likewise, `5m`", "steal_from": "likewise, `P5`"}, "what_if"),
+              {**_WINDOW, "policy": "another policy", **{key: f"as `rebalance.{key}` of fleet.yaml"
+                                                         for key in LIMITS}}, "what_if"),
         Panel("life", "Where one task was, and when.", {"uid": "the task"}, "life"),
     )
 }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso
 from agent_node.lines import encode
 from agent_node.strict import JsonObject
+from arc.decisions.limits import LIMITS
 from arc.errors import ArcError, WaitedTooLong, WrongUse
 
 from .asked import window_of
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from arc.history import History
 
 NAME = "what_if"
-LIMITS = ("idle_min", "busy_over", "per_node", "per_cycle", "every", "steal_from")
 POLICY = "policy"
 WORD_MAX = 20
 WITHIN_S = 25.0

@@ -8,16 +8,21 @@ import { setView, view, windowed } from "../view.js";
 import { counted, lasting, mark, minutes, stepOf } from "../words.js";
 
 const TALL = 120;
-/** Name, what it says, its steps, how a step is written. */
-const SLIDERS = /** @type {[string, string, (number|string)[]][]} */ ([
-  ["policy", "the seed's rules, or ours; swift goes by few of the limits", ["arc0", "swift"]],
-  ["idle_min", "a node may be given work when idle for", ["0s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
-  ["busy_over", "a node gives work away above so many waiting", [0, 1, 2, 3, 5, 8, 12, 20, 40]],
-  ["per_node", "tasks that one node gets in a cycle", [1, 2, 3, 5, 8, 12, 20]],
-  ["per_cycle", "tasks that a cycle moves", [1, 3, 5, 10, 20, 40, 100]],
-  ["every", "a cycle every", ["10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
-  ["steal_from", "only tasks as urgent as this or less", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
+const POLICIES = ["arc0", "swift"];
+/** Name, by which policies it is looked at, what it says, its steps. */
+const SLIDERS = /** @type {[string, string[], string, (number|string)[]][]} */ ([
+  ["idle_min", ["arc0"], "a node may be given work when idle for", ["0s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
+  ["busy_over", ["arc0"], "a node gives work away above so many waiting", [0, 1, 2, 3, 5, 8, 12, 20, 40]],
+  ["per_node", ["arc0"], "tasks that one node gets in a cycle", [1, 2, 3, 5, 8, 12, 20]],
+  ["per_cycle", ["arc0"], "tasks that a cycle moves", [1, 3, 5, 10, 20, 40, 100]],
+  ["every", ["arc0", "swift"], "a cycle every, whatever the news", ["10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
+  ["steal_from", ["arc0"], "only tasks as urgent as this or less", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
+  ["gain_min", ["swift"], "a moved task starts sooner by at least", ["0s", "5s", "10s", "30s", "1m", "2m", "5m", "15m"]],
+  ["hops", ["swift"], "how often one task may be stolen", [1, 2, 3, 4, 8]],
+  ["transfer", ["swift"], "how long a move is taken to last", ["0s", "1s", "5s", "15s", "1m", "5m"]],
+  ["task_takes", ["swift"], "how long a task takes of whose kind nothing is known", ["10s", "1m", "5m", "10m", "30m", "2h"]],
 ]);
+const POLICY = "the seed's rules, or ours; each goes by limits of its own";
 
 /** @type {import("../frame.js").Panel} */
 export const whatIf = {
@@ -45,14 +50,28 @@ function settings() {
   const found = /** @type {Object<string, string>} */ ({});
   for (const part of (view.what ?? "").split(",")) {
     const [name, value] = part.split("=");
-    if (value && SLIDERS.some(([known]) => known === name)) found[name] = value;
+    if (value) found[name] = value;
   }
-  return found;
+  return fit(found);
 }
+
+/** What of it is a policy, and limits that this policy looks at. @param {Object<string, string>} found */
+function fit(found) {
+  const { policy } = found;
+  const whose = POLICIES.includes(policy) ? policy : real("policy") ?? "arc0";
+  const kept = Object.fromEntries(sliders(whose).filter(([name]) => found[name]).map(([name]) => [name, found[name]]));
+  return POLICIES.includes(policy) ? { policy, ...kept } : kept;
+}
+
+/** The sliders of a policy. @param {string} policy */
+function sliders(policy) { return SLIDERS.filter(([, policies]) => policies.includes(policy)); }
+
+/** The policy that is played. */
+function played() { return settings().policy ?? real("policy") ?? "arc0"; }
 
 /** What makes the command compare the fleet's own policy, or the other one, with these limits. */
 function chosen() {
-  const { policy = real("policy") ?? "arc0", ...limits } = settings();
+  const { policy = played(), ...limits } = settings();
   const pairs = Object.entries(limits).map(([name, value]) => `${name}=${value}`).join(",");
   return view.what ? ` --policy ${policy}${pairs ? `:${pairs}` : ""}` : "";
 }
@@ -61,17 +80,20 @@ function chosen() {
 function real(name) {
   if (name === "policy") return known()?.policy ?? null;
   const limits = known()?.limits;
-  if (!limits) return null;
-  const value = { idle_min: limits.idle_min_s, busy_over: limits.busy_over, per_node: limits.per_node,
-    per_cycle: limits.per_cycle, every: limits.every_s, steal_from: limits.steal_from }[name];
+  const value = limits?.[name] ?? limits?.[`${name}_s`];
   if (value === null || value === undefined) return null;
-  if (name === "idle_min" || name === "every") return lasting(value).replaceAll(" ", "");
+  if (limits[name] === undefined) return lasting(value).replaceAll(" ", "");
   return name === "steal_from" ? `P${value}` : String(value);
 }
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawWhatIf(body, data, sum) {
-  if (!body.querySelector(".sliders")) put(body, sliders(), el("div", { class: "outcome" }));
+  const drawn = /** @type {HTMLElement|null} */ (body.querySelector(".sliders"));
+  if (drawn?.dataset.policy !== played()) {
+    const held = drawn?.contains(document.activeElement);
+    put(body, allSliders(), el("div", { class: "outcome" }));
+    if (held) /** @type {HTMLElement} */ (body.querySelector("input[data-name=policy]")).focus();
+  }
   const place = /** @type {HTMLElement} */ (body.querySelector(".outcome"));
   if (data.idle) {
     sum("move a slider: the last stretch of time is played again with it");
@@ -91,13 +113,14 @@ function drawWhatIf(body, data, sum) {
       ["wait, 95 of 100 below", lasting(was.p95_wait_s), lasting(same.p95_wait_s), lasting(would.p95_wait_s)]])));
 }
 
-function sliders() {
-  const now = settings();
-  return el("div", { class: "sliders" }, SLIDERS.map(([name, says, steps]) => {
+function allSliders() {
+  const now = settings(), policy = played();
+  const mine = policy === (real("policy") ?? policy); // of another policy the hub's limits say nothing
+  const one = (/** @type {string} */ name, /** @type {string} */ says, /** @type {(number|string)[]} */ steps) => {
     const words = steps.map(String);
-    const own = now[name] ?? real(name);
+    const own = now[name] ?? (mine || name === "policy" ? real(name) : null);
     const at = own === null ? -1 : words.indexOf(own);
-    const out = el("output", {}, own ?? "as it is");
+    const out = el("output", {}, own ?? (mine ? "as it is" : "as fleet.yaml or usual"));
     const slider = /** @type {HTMLInputElement} */ (el("input", { type: "range", min: 0, max: words.length - 1,
       value: at < 0 ? Math.floor(words.length / 2) : at, "data-name": name, "aria-label": `${name}: ${says}` }));
     /** @type {ReturnType<typeof setTimeout>|undefined} */ let soon;
@@ -106,13 +129,15 @@ function sliders() {
       slider.setAttribute("aria-valuetext", words[Number(slider.value)]);
       clearTimeout(soon);
       soon = setTimeout(() => {
-        const changed = { ...settings(), [name]: words[Number(slider.value)] };
-        if (changed[name] === real(name)) delete changed[name];
+        const changed = fit({ ...settings(), [name]: words[Number(slider.value)] });
+        if (changed[name] === real(name) && (mine || name === "policy")) delete changed[name];
         setView({ what: Object.entries(changed).map(([key, value]) => `${key}=${value}`).join(",") || null });
       }, 250);
     });
     return el("label", { title: says }, name, out, slider);
-  }));
+  };
+  return el("div", { class: "sliders", "data-policy": policy },
+    one("policy", POLICY, POLICIES), sliders(policy).map(([name, , says, steps]) => one(name, says, steps)));
 }
 
 /** The lines of fleet.yaml that make it so. */
