@@ -9,8 +9,10 @@ from agent_node.strict import JsonObject, JsonValue
 from .columns import inside, number, objects, rows, said
 from .look import Look
 
-HEAD = ("policy", "wait", "p95", "P1-P3", "P7-P10", "x central", "idle beside work", "stranded",
-        "thefts/task", "in vain", "makespan/bound")  # fmt: skip
+HEAD = ("policy", "wait", "p95", "x central", "idle beside work", "stranded", "thefts/task",
+        "in vain", "makespan/bound")  # fmt: skip
+BANDS = ("P1-P3", "P4-P6", "P7-P10")
+BAND_HEAD = ("policy", *(f"{band} {which}" for band in BANDS for which in ("wait", "p95")))
 
 
 def render_simulation(data: JsonObject, look: Look) -> str:
@@ -20,7 +22,8 @@ def render_simulation(data: JsonObject, look: Look) -> str:
     seeds = int(number(data.get("seeds")))
     head = (f"{said(source.get('says'))}: {int(number(data.get('tasks'))):,} tasks, "
             f"{seeds} seed{'s' * (seeds != 1)} from {said(data.get('seed'))} on")  # fmt: skip
-    lines = [head, rows(HEAD, map(_line, policies), look), _key(seeds)]
+    lines = [head, rows(HEAD, map(_line, policies), look), _key(seeds), "", "by priority:",
+             rows(BAND_HEAD, map(_bands, policies), look)]  # fmt: skip
     lines += _forbidden(policies)
     advice = data.get("advice")
     if isinstance(advice, dict):
@@ -32,13 +35,19 @@ def _line(one: JsonObject) -> tuple[str, ...]:
     waits, late = inside(one, "wait_s"), inside(one, "wait_p95_s")
     return (
         said(one.get("policy")), _figure(waits.get("all"), _seconds),
-        _figure(late.get("all"), _seconds), _figure(waits.get("P1-P3"), _seconds),
-        _figure(waits.get("P7-P10"), _seconds), _figure(one.get("wait_to_central"), _ratio),
+        _figure(late.get("all"), _seconds), _figure(one.get("wait_to_central"), _ratio),
         _figure(one.get("idle_beside_work"), _percent),
         _figure(inside(one, "stranded_min").get("all"), _minutes),
         _figure(one.get("thefts_per_task"), _ratio), _figure(one.get("regret"), _percent),
         _figure(one.get("makespan_to_bound"), _ratio),
     )
+
+
+def _bands(one: JsonObject) -> tuple[str, ...]:
+    """How long tasks of each band of priority waited, on the average and 95 of 100 at most."""
+    means, late = inside(one, "wait_s"), inside(one, "wait_p95_s")
+    return (said(one.get("policy")), *(_figure(some.get(band), _seconds)
+                                       for band in BANDS for some in (means, late)))  # fmt: skip
 
 
 def _figure(value: JsonValue, shown: Callable[[float], str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,22 @@ def test_the_table_and_the_json_say_the_same_twice(tmp_path: Path) -> None:
         assert waits["low"] <= waits["mean"] <= waits["high"]
     assert "±" in text
     assert err == ""
+
+
+def test_each_band_of_priority_has_its_mean_and_its_p95() -> None:
+    """Urgent work that waits is hidden in a mean of all; in the first table there was no P4-P6."""
+    words = ("simulate", "--nodes", "3", "--days", ".1", "--seeds", "2", "--no-advice")
+    told = json.loads(arc(*words, "--json")[1])["data"]["policies"]
+    lines = arc(*words)[1].split("by priority:\n")[1].splitlines()
+    assert lines[0].split("  ")[0] == "policy"
+    assert re.findall(r"P\S+ \w+", lines[0]) == [
+        f"{band} {which}" for band in ("P1-P3", "P4-P6", "P7-P10") for which in ("wait", "p95")]
+    for policy, line in zip(told, lines[1:], strict=False):
+        name, *shown = re.split(r"\s{2,}", line.strip())
+        assert name == policy["policy"]
+        means = [float(policy[which][band]["mean"]) for band in ("P1-P3", "P4-P6", "P7-P10")
+                 for which in ("wait_s", "wait_p95_s")]  # fmt: skip
+        assert [float(one.split("s ")[0]) for one in shown] == pytest.approx(means, abs=0.5)
 
 
 def test_the_advice_is_lines_of_fleet_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
