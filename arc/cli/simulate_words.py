@@ -17,22 +17,25 @@ if TYPE_CHECKING:
 
 Words = Annotated[list[str] | None, typer.Option(
     "--policy", help="none, arc0, swift, central; arc0:every=60s,idle_min=30s; again for more.")]
-Nodes = Annotated[int, typer.Option("--nodes", help="A fleet of so many nodes alike.")]
-Slots = Annotated[int, typer.Option("--slots", help="What each of them runs at once.")]
+Nodes = Annotated[int | None, typer.Option("--nodes", help="A fleet of so many nodes alike.")]
+Slots = Annotated[int | None, typer.Option("--slots", help="What each of them runs at once.")]
 Load = Annotated[str, typer.Option("--load", help="Work that comes, of what all can do: .65.")]
 Portable = Annotated[str, typer.Option("--portable", help="Of it, what any node may do: .6.")]
 Durations = Annotated[str, typer.Option(
     "--durations", help="agents, const:60, exp:600, lognormal:60,1.1 or uniform:10,90.")]
 Days = Annotated[str, typer.Option("--days", help="For how many days it comes.")]
 AtHub = Annotated[str, typer.Option("--at-hub", help="Of it, what comes to the hub's own queue.")]
-Backlog = Annotated[int, typer.Option("--backlog", help="Instead: so many tasks wait already.")]
+Backlog = Annotated[int | None, typer.Option(
+    "--backlog", help="Instead: so many tasks wait already.")]
 Share = Annotated[str, typer.Option("--share", help="Of the backlog, what waits on one node.")]
 Told = Annotated[bool, typer.Option("--told", help="Tasks say how long they take, more or less.")]
 Describe = Annotated[str, typer.Option("--describe", help="A fleet and its work, from YAML.")]
 Trace = Annotated[str, typer.Option("--trace", help="What came: JSON lines, or SWF.")]
 History = Annotated[str, typer.Option(
     "--from-history", help="What came to this very fleet, so far back: 7d.")]
-Seeds = Annotated[int, typer.Option("--seeds", help="How many times it is drawn: 12.")]
+Until = Annotated[str, typer.Option(
+    "--until", help="Of --from-history: up to this moment, instead of now.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="How many times it is drawn: 12.")]
 Seed = Annotated[int, typer.Option("--seed", help="The first seed; the same one, the same result.")]
 Transfer = Annotated[str, typer.Option(
     "--transfer", help="How long a move takes: 5s, of history 1s.")]
@@ -46,11 +49,11 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(  # noqa: PLR0913 - each is an option
-    policy: Words = None, nodes: Nodes = 0, slots: Slots = 0, load: Load = "",
+    policy: Words = None, nodes: Nodes = None, slots: Slots = None, load: Load = "",
     portable: Portable = "", durations: Durations = "", days: Days = "", at_hub: AtHub = "",
-    backlog: Backlog = 0, share: Share = "", told: Told = False, describe: Describe = "",
-    trace: Trace = "", from_history: History = "", seeds: Seeds = 0, seed: Seed = 1,
-    transfer: Transfer = "", advice: Advise = True,
+    backlog: Backlog = None, share: Share = "", told: Told = False, describe: Describe = "",
+    trace: Trace = "", from_history: History = "", until: Until = "",
+    seeds: Seeds = None, seed: Seed = 1, transfer: Transfer = "", advice: Advise = True,
 ) -> int:  # fmt: skip
     """Policies side by side on the same work, by the hub's own planner; changes nothing."""
     from arc.simulate.wanted import Wanted
@@ -58,7 +61,7 @@ def simulate(  # noqa: PLR0913 - each is an option
     wanted = Wanted(
         nodes=nodes, slots=slots, load=load, portable=portable, durations=durations, days=days,
         at_hub=at_hub, backlog=backlog, share=share, told=told, describe=describe, trace=trace,
-        from_history=from_history, seeds=seeds, seed=seed,
+        from_history=from_history, until=until, seeds=seeds, seed=seed,
     )  # fmt: skip
     return _simulate(wanted, policy or [], transfer, advise=advice)
 

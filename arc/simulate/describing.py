@@ -17,6 +17,7 @@ from .drawing import SHARED, Stream, Streams, domains_of, draw_streams
 from .lengths import parse_lengths
 from .scene import Kind, Place
 from .wanted import (
+    DRAWN,
     NODES_MAX,
     SLOTS_MAX,
     Source,
@@ -28,6 +29,7 @@ from .wanted import (
     only,
     seeds_of,
     share,
+    slots_of,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class _Words:
 
 def described(wanted: Wanted) -> Source:
     """The fleet and the streams of the file that `--describe` names."""
-    only(wanted, "--describe", "describe days")
+    only(wanted, "--describe", "describe days " + DRAWN)
     path, raw = file_of(wanted.describe, "--describe", BYTES_MAX)
     top = _top(path.name, raw)
     top.only(TOP)
@@ -182,8 +184,9 @@ def _with_kinds(one: Stream, doers: Mapping[str, int]) -> Stream:
 
 def drawn_for(wanted: Wanted, fleet: FleetSettings) -> Source:
     """Streams for the nodes of fleet.yaml: nobody knows yet what comes, so it is made up."""
-    only(wanted, "the fleet of fleet.yaml", "slots load portable durations days at_hub told")
-    slots = counted(wanted.slots or 1, "--slots", SLOTS_MAX)
+    only(wanted, "the fleet of fleet.yaml", "slots load portable durations days at_hub told "
+         + DRAWN)
+    slots = slots_of(wanted)
     load = share(wanted.load or ".65", "--load", most=2.0)
     portable = share(wanted.portable or ".6", "--portable")
     lengths = parse_lengths(wanted.durations or "agents")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from agent_node.clock import iso
+from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject
-from agent_node.text import counted
+from agent_node.text import counted, safe_text
 from arc.decisions.domains import Role
 from arc.durations import BadWord, parse_duration
 from arc.errors import NoFleet, NoHistory, WrongUse
@@ -62,7 +62,7 @@ class Remembered:
 
 def remembered(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     """What came to this fleet in the last so-and-so long, up to the last that its hub knows."""
-    only(wanted, "--from-history", "from_history")
+    only(wanted, "--from-history", "from_history until")
     if fleet is None:
         raise NoFleet("--from-history: there is no fleet.yaml here, so no hub has kept a history")
     try:
@@ -73,8 +73,12 @@ def remembered(wanted: Wanted, fleet: FleetSettings | None) -> Source:
         raise WrongUse("--from-history: should lie above 0 and within a year")
     history = History(fleet.state)
     span = history.span()
-    since = max(span.since, span.until - timedelta(seconds=back_s))
-    found = scene_of_history(history, fleet, since, span.until, tasks_max=TASKS_MAX)
+    until = min(span.until, _moment(wanted.until)) if wanted.until else span.until
+    since = max(span.since, until - timedelta(seconds=back_s))
+    if until <= since:
+        raise NoHistory(f"{history.path}: nothing was remembered yet at {iso(until)}",
+                        where=str(history.path))  # fmt: skip
+    found = scene_of_history(history, fleet, since, until, tasks_max=TASKS_MAX)
     if not found.scene.jobs:
         raise NoHistory(f"{history.path}: no task is known to have come since {iso(since)}",
                         where=str(history.path))  # fmt: skip
@@ -83,6 +87,14 @@ def remembered(wanted: Wanted, fleet: FleetSettings | None) -> Source:
                          "blocked": found.counts[BLOCKED] + found.counts[NEVER_READY]}  # fmt: skip
     said = f"what came from {iso(found.since)} to {iso(found.until)}"
     return Source(said, facts, lambda seed: found.scene, 1, found.doubts, fleet)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_iso(text)
+    except ValueError as error:
+        raise WrongUse(f"--until: {safe_text(text, 40)!r} is no zoned time, as "
+                       "2026-03-10T03:45:00Z") from error  # fmt: skip
 
 
 def scene_of_history(

@@ -21,16 +21,17 @@ from .engine import jobs_in_order
 from .lengths import LONGEST_S
 from .scene import INBOX, MS, Job, Kind, Place, Scene
 from .wanted import (
+    DRAWN,
     NODES_MAX,
-    SLOTS_MAX,
     TASKS_MAX,
     Source,
     Wanted,
-    counted,
     file_of,
+    nodes_of,
     only,
     seeds_of,
     share,
+    slots_of,
 )
 
 if TYPE_CHECKING:
@@ -63,15 +64,17 @@ class BadLine(ValueError):
 
 def traced(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     """The tasks of the file, on the nodes of `--nodes`, else of fleet.yaml, else on its own."""
-    only(wanted, "--trace", "nodes slots portable trace")
+    only(wanted, "--trace", f"nodes slots portable trace {DRAWN}")
     path, raw = file_of(wanted.trace, "--trace", BYTES_MAX)
     text = _decoded(raw, path.name)
     swf = path.suffix.lower() == ".swf" or not text.lstrip().startswith("{")
     lines, left_out = _read(text, path.name, swf=swf)
-    slots = counted(wanted.slots or 1, "--slots", SLOTS_MAX)
+    slots = slots_of(wanted)
     places, mine = _places(wanted, lines, fleet, slots)
     portable = share(wanted.portable or ".6", "--portable")
     drawn = any(line.kind is None for line in lines)
+    if wanted.seeds is not None and not drawn:
+        raise WrongUse("--seeds: says nothing to a trace that says all: nothing of it is drawn")
     first_s = min(line.at_s for line in lines)
     domains = mine.domains if mine else domains_of(places)
     scene = Scene(places, (), domains)
@@ -214,8 +217,8 @@ def _places(
     odd = [name for name in named if not is_name(name)]
     if odd:
         raise WrongUse(f"--trace: {safe_text(odd[0], 60)!r} is no name of a node")
-    if wanted.nodes:
-        places = fleet_of(counted(wanted.nodes, "--nodes", NODES_MAX), slots)
+    if wanted.nodes is not None:
+        places = fleet_of(nodes_of(wanted), slots)
         mine = None
     elif fleet is not None and fleet.nodes:
         places = tuple(Place(node.name, slots, Role(node.owns, node.also, node.never))

@@ -21,26 +21,28 @@ if TYPE_CHECKING:
 
 NODES_MAX, SLOTS_MAX, SEEDS_MAX, DAYS_MAX = 1000, 64, 1000, 366.0
 TASKS_MAX = 2_000_000  # of one scene
+DRAWN = "seeds seed"  # what says something to whatever is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The words of the command as they were typed; empty and 0: not said."""
+    """The words of the command as they were typed; empty and None: not said."""
 
-    nodes: int = 0
-    slots: int = 0
+    nodes: int | None = None
+    slots: int | None = None
     load: str = ""
     portable: str = ""
     durations: str = ""
     days: str = ""
     at_hub: str = ""
-    backlog: int = 0
+    backlog: int | None = None
     share: str = ""
     told: bool = False
     describe: str = ""
     trace: str = ""
     from_history: str = ""
-    seeds: int = 0
+    until: str = ""
+    seeds: int | None = None
     seed: int = 1
 
 
@@ -62,10 +64,11 @@ def source_of(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     `WrongUse`: words that make no sense, or that go to another source than the one that is named.
     """
     named = [name for name in ("describe", "trace", "from_history") if getattr(wanted, name)]
-    if len(named) > 1 or (named and wanted.backlog):
+    backlog = wanted.backlog is not None
+    if len(named) > 1 or (named and backlog):
         raise WrongUse("simulate: one source at a time: --describe, --trace, --from-history or "
                        "--backlog")  # fmt: skip
-    if wanted.backlog:
+    if backlog:
         return _backlog(wanted)
     if wanted.describe:
         from .describing import described
@@ -79,7 +82,7 @@ def source_of(wanted: Wanted, fleet: FleetSettings | None) -> Source:
         from .history_source import remembered
 
         return remembered(wanted, fleet)
-    if not wanted.nodes and fleet is not None and fleet.nodes:
+    if wanted.nodes is None and fleet is not None and fleet.nodes:
         from .describing import drawn_for
 
         return drawn_for(wanted, fleet)
@@ -87,9 +90,9 @@ def source_of(wanted: Wanted, fleet: FleetSettings | None) -> Source:
 
 
 def _stream(wanted: Wanted) -> Source:
-    only(wanted, "a drawn stream", "nodes slots load portable durations days at_hub told")
-    nodes = counted(wanted.nodes or 5, "--nodes", NODES_MAX)
-    slots = counted(wanted.slots or 1, "--slots", SLOTS_MAX)
+    only(wanted, "a drawn stream", "nodes slots load portable durations days at_hub told "
+         + DRAWN)
+    nodes, slots = nodes_of(wanted), slots_of(wanted)
     load = share(wanted.load or ".65", "--load", most=2.0)
     portable = share(wanted.portable or ".6", "--portable")
     lengths = parse_lengths(wanted.durations or "agents")
@@ -108,11 +111,11 @@ def _stream(wanted: Wanted) -> Source:
 
 
 def _backlog(wanted: Wanted) -> Source:
-    only(wanted, "--backlog", "nodes slots portable durations backlog share")
+    only(wanted, "--backlog", "nodes slots portable durations backlog share " + DRAWN)
     backlog = Backlog(
-        counted(wanted.nodes or 5, "--nodes", NODES_MAX),
-        counted(wanted.slots or 1, "--slots", SLOTS_MAX),
-        counted(wanted.backlog, "--backlog", TASKS_MAX), share(wanted.share or ".6", "--share"),
+        nodes_of(wanted), slots_of(wanted),
+        counted(wanted.backlog or 0, "--backlog", TASKS_MAX),
+        share(wanted.share or ".6", "--share"),
         share(wanted.portable or "1", "--portable"), parse_lengths(wanted.durations or "agents"),
     )  # fmt: skip
     facts: JsonObject = {
@@ -132,7 +135,7 @@ def only(wanted: Wanted, source: str, names: str) -> None:
     """`WrongUse` where an option was typed that says nothing to this source."""
     usual = Wanted()
     odd = [name for name in Wanted.__dataclass_fields__
-           if name not in {*names.split(), "seeds", "seed"}
+           if name not in names.split()
            and getattr(wanted, name) != getattr(usual, name)]  # fmt: skip
     if odd:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in odd)
@@ -141,7 +144,17 @@ def only(wanted: Wanted, source: str, names: str) -> None:
 
 def seeds_of(wanted: Wanted) -> int:
     """How many scenes are drawn; twelve unless said."""
-    return counted(wanted.seeds or 12, "--seeds", SEEDS_MAX)
+    return counted(12 if wanted.seeds is None else wanted.seeds, "--seeds", SEEDS_MAX)
+
+
+def nodes_of(wanted: Wanted) -> int:
+    """How many nodes alike; five unless said."""
+    return counted(5 if wanted.nodes is None else wanted.nodes, "--nodes", NODES_MAX)
+
+
+def slots_of(wanted: Wanted) -> int:
+    """What each runs at once; one unless said."""
+    return counted(1 if wanted.slots is None else wanted.slots, "--slots", SLOTS_MAX)
 
 
 def counted(value: int, name: str, most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -83,3 +84,20 @@ async def test_each_policy_has_sliders_of_its_own_and_forgets_those_of_the_other
 async def names(page: Page) -> list[str]:
     found = await page.locator("#what-if input[type=range]").all()
     return [str(await one.get_attribute("data-name")) for one in found]
+
+
+async def test_a_day_is_played_up_to_what_is_shown_and_the_command_says_the_same(
+    look: Looking, served: Served
+) -> None:
+    """Whatever the span of the other panels: three hours have not the queues of a day."""
+    at = "2026-03-10T02:30:00.000Z"
+    page = await look.at(f"{served.url}?span=3h&at={at}&what=busy_over%3D2")
+    asked = await answered(page, an_answer())
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.wait_for_selector("#what-if svg .other", state="attached")
+    query = parse_qs(urlsplit(asked[-1]).query)
+    assert (query["span"], query["at"]) == (["24h"], [at])
+    await page.locator("#what-if .tools button").first.click()
+    await page.wait_for_selector("#what-if .tools button:has-text('copied')")
+    assert await page.evaluate("navigator.clipboard.readText()") == (
+        f"arc simulate --from-history 24h --until {at} --policy arc0:busy_over=2")

@@ -107,6 +107,18 @@ def test_the_command_takes_the_fleets_own_history(past: Scene) -> None:
         source_of(Wanted(from_history="week"), fleet(past))
 
 
+def test_the_command_ends_where_it_is_told_to(past: Scene) -> None:
+    """As the page's own copied command does, where it shows a moment of the past."""
+    source = source_of(Wanted(from_history="20m", until=iso(START + timedelta(minutes=30))),
+                       fleet(past))  # fmt: skip
+    assert source.facts["since"] == iso(START + timedelta(minutes=10))
+    assert source.facts["until"] == iso(START + timedelta(minutes=30))
+    early = iso(START - timedelta(days=1))
+    for words, said in (("yesterday", "no zoned time"), (early, "nothing was remembered")):
+        with pytest.raises(ArcError, match=said):
+            source_of(Wanted(from_history="20m", until=words), fleet(past))
+
+
 def test_a_fleet_without_history_says_so(tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text(FLEET)
     with pytest.raises(NoHistory):

@@ -50,6 +50,14 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("words", "said"), [
     (("--nodes", "-1"), "--nodes: should lie between 1 and 1000, not -1"),
+    (("--nodes", "0"), "--nodes: should lie between 1 and 1000, not 0"),
+    (("--slots", "0"), "--slots: should lie between 1 and 64, not 0"),
+    (("--seeds", "0"), "--seeds: should lie between 1 and 1000, not 0"),
+    (("--backlog", "0"), "--backlog: should lie between 1 and"),
+    (("--from-history", "7d", "--seeds", "12"), "--seeds says nothing to --from-history"),
+    (("--from-history", "7d", "--seed", "3"), "--seed says nothing to --from-history"),
+    (("--from-history", "7d", "--nodes", "0"), "--nodes says nothing to --from-history"),
+    (("--until", "2026-03-10T03:45:00Z"), "--until says nothing to a drawn stream"),
     (("--nodes", "5000"), "--nodes: should lie between 1 and 1000"),
     (("--nodes", "x"), "--nodes"),
     (("--slots", "99"), "--slots: should lie between 1 and 64"),
@@ -145,6 +153,12 @@ def test_a_bad_line_of_swf_is_named_by_its_number(tmp_path: Path, text: str, sai
     code, _, err = arc("simulate", "--trace", "t.swf")
     assert code == 2
     assert said in err
+
+
+def test_a_trace_that_says_all_is_not_drawn_several_times(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(JSON_LINES)
+    with pytest.raises(WrongUse, match="--seeds: says nothing to a trace that says all"):
+        source_of(Wanted(trace=str(tmp_path / "t.jsonl"), seeds=3), None)
 
 
 def test_swf_gives_each_user_a_node_and_leaves_out_what_never_ran(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_node.clock import iso
 from arc.errors import WrongUse
 from arc.history_seen import Arrival, KeptSeen, MoveSeen, NodeKnown, RunSeen, Sample, Stint
 from arc.history_seen import StrandedStretch as Stretch
@@ -382,6 +383,8 @@ def test_what_if_takes_the_limits_that_the_page_has_sliders_for_and_nothing_else
     asked = asked_for(tmp_path, NOW, {"span": "1h", "idle_min": "30s", "busy_over": "3"})
 
     assert asked["limits"] == {"idle_min": "30s", "busy_over": "3"}
+    assert asked["since"] == iso(NOW - s(3600))
+    assert asked_for(tmp_path, NOW, {})["since"] == iso(NOW - s(86_400))
     for wrong in ({"fleet": "/etc/passwd"}, {"idle_min": ""}, {"every": "5" * 30}):
         with pytest.raises(WrongUse, match="what_if"):
             asked_for(tmp_path, NOW, wrong)

@@ -24,7 +24,7 @@ class Panel:
     name: str
     says: str  # one sentence: what am I looking at
     takes: Mapping[str, str]  # parameter: one sentence
-    module: str  # of this package; its function `data` does the work
+    module: str  # of this package; its function `data` does the work, but for `what_if`'s `Replays`
 
     def data(self, history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
         """What it shows, as plain JSON. Reads only; `WrongUse` names a parameter that is none."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.lines import encode
@@ -20,12 +19,10 @@ from arc.errors import ArcError, WaitedTooLong, WrongUse
 
 from .asked import window_of
 
-if TYPE_CHECKING:
-    from arc.history import History
-
 NAME = "what_if"
 POLICY = "policy"
 WORD_MAX = 20
+SPAN_S = 86_400.0  # a day has what a busy hour has not: the queues of all others
 WITHIN_S = 25.0
 ANSWER_MAX = 8 * 1024 * 1024
 NICE = 10
@@ -37,11 +34,6 @@ class ReplayFailed(ArcError):
     def __init__(self, message: str, *, code: str = "ARC-FAILED", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.code = code
-
-
-def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
-    """Never asked: the page asks `Replays`, so that no look into the past waits behind it."""
-    raise WrongUse("what_if: is answered by a process of its own")
 
 
 class Replays:
@@ -70,7 +62,7 @@ class Replays:
 
 def asked_for(fleet: Path, now: datetime, query: Mapping[str, str]) -> JsonObject:
     """What a query asks for; `WrongUse` names a parameter that is none."""
-    window = window_of(query, now)
+    window = window_of(query, now, span_s=SPAN_S)
     odd = next((key for key in query if key not in (*LIMITS, POLICY, "at", "span")), None)
     if odd is not None:
         raise WrongUse(f"what_if: {odd[:WORD_MAX]!r} is no limit; there are {', '.join(LIMITS)}")

@@ -4,10 +4,11 @@ import { ask } from "../asking.js";
 import { copier } from "../copying.js";
 import { behind, draw, el, put, table } from "../dom.js";
 import { known } from "../now.js";
-import { setView, view, windowed } from "../view.js";
+import { setView, spanSeconds, view } from "../view.js";
 import { counted, lasting, mark, minutes, stepOf } from "../words.js";
 
 const TALL = 120;
+const DAY_S = 86400;
 const POLICIES = ["arc0", "swift"];
 /** Name, by which policies it is looked at, what it says, its steps. */
 const SLIDERS = /** @type {[string, string[], string, (number|string)[]][]} */ ([
@@ -28,22 +29,25 @@ const POLICY = "the seed's rules, or ours; each goes by limits of its own";
 export const whatIf = {
   id: "what-if",
   about: [
-    "Move a slider: what arrived in this stretch of time is played again through the very planner that "
+    "Move a slider: what arrived in the 24 hours up to the moment that is shown is played again through the very planner that "
     + "the hub runs, with these limits. The filled area is the stranded time that really was, the line "
     + "what it would have been.",
     "It is a simulation: an attempt takes as long as it really took, wherever it runs. The thin dotted "
     + "line is the same replay with the limits of today: where it lies far from the filled area, the "
     + "replay says little.",
   ],
-  command: () => `arc simulate --from-history ${view.span}${chosen()}`,
+  command: () => `arc simulate --from-history ${span()}${view.at ? ` --until ${view.at}` : ""}${chosen()}`,
   load: async () => {
     if (!view.what) return { idle: true };
-    const answer = await ask("panels/what_if", { ...windowed(), ...settings() });
+    const answer = await ask("panels/what_if", { at: view.at, span: span(), ...settings() });
     return answer.data;
   },
   draw: drawWhatIf,
   every: () => 3600,
 };
+
+/** A day, up to the moment that is shown, or as long as is looked at where that is more. */
+function span() { return spanSeconds() > DAY_S ? view.span : "24h"; }
 
 /** @returns {Object<string, string>} */
 function settings() {
@@ -96,7 +100,7 @@ function drawWhatIf(body, data, sum) {
   }
   const place = /** @type {HTMLElement} */ (body.querySelector(".outcome"));
   if (data.idle) {
-    sum("move a slider: the last stretch of time is played again with it");
+    sum(`move a slider: the ${span()} up to ${view.at ? "this moment" : "now"} are played again with it`);
     put(place);
     return;
   }
