@@ -95,7 +95,8 @@ def read_shares(reader: Reader, since: datetime, until: datetime, buckets: int) 
     grid = grid_of(since, until, buckets)
     sums, stranded, costs = _add_up(reader, grid), _stranded(reader, grid), _costs(reader, grid)
     nodes = tuple(
-        _shares_of(name, sums.get(name) or _Sums(grid), stranded.get(name), costs.get(name), grid)
+        _shares_of(name, sums.get(name) or _Sums(grid), grid, stranded=stranded.get(name),
+                   costs=costs.get(name))
         for name in sorted({*sums, *stranded, *costs})
     )  # fmt: skip
     return Shares(since, grid.step / 1000, nodes)
@@ -181,8 +182,9 @@ def _costs(reader: Reader, grid: _Grid) -> defaultdict[str, list[float]]:
 
 
 def _shares_of(
-    name: str, sums: _Sums, stranded: list[float] | None, costs: list[float] | None, grid: _Grid
-) -> NodeShares:
+    name: str, sums: _Sums, grid: _Grid, *, stranded: list[float] | None,
+    costs: list[float] | None,
+) -> NodeShares:  # fmt: skip
     """A stranded stretch takes its time from what the samples call idle, then from busy."""
     step = grid.step
     busy, idle, paused = sums.kinds

@@ -14,6 +14,8 @@ from tools.sources import PACKAGES, Source, sources
 
 MODULE_LINES_MAX = 300
 BODY_LINES_MAX = 40
+POSITIONAL_MAX = 4
+BY_NAME = ("arc/simulate/", "arc/history")
 COLUMNS_MAX = 100
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
 
@@ -131,6 +133,13 @@ def test_a_body_fits_on_a_screen() -> None:
             if lines > BODY_LINES_MAX and name not in LARGE_BODIES} == {}
 
 
+def test_what_takes_many_arguments_is_given_them_by_name() -> None:
+    """So far in these modules alone: elsewhere a few take more, and no new ones should."""
+    none_of([f"{source.path}:{function.lineno}: {function.name}" for source in PRODUCT
+             if source.path.startswith(BY_NAME) for function in functions(source)
+             if len(positional(function)) > POSITIONAL_MAX])
+
+
 def test_a_module_is_named_for_what_it_holds() -> None:
     none_of([source.path for source in PRODUCT
              if not DRAWERS.isdisjoint(re.split(r"[/.]", source.path))])
@@ -235,6 +244,12 @@ def functions(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
+
+
+def positional(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """What it may be given without a name, but for its own object."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return [name for name in names if name not in ("self", "cls")]
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -47,7 +47,7 @@ def run_simulation(
     if not any(scene.jobs for scene in scenes):
         raise WrongUse(f"simulate: no task comes at all: {source.sentence}")
     figures = compare(policies, scenes, told=_progress(talk, len(scenes)))
-    found = _advice(policies, scenes, figures, source, talk) if advise else None
+    found = _advice(policies, scenes, figures, source=source, talk=talk) if advise else None
     return Simulated(
         told(source, scenes, figures, found, seed=wanted.seed),
         (*source.warnings, *_doubts(figures)),
@@ -87,7 +87,7 @@ def _searching(talk: Talk | None) -> Callable[[int], None]:
 
 
 def _advice(
-    policies: Sequence[Policy], scenes: Sequence[Scene], figures: Sequence[Compared],
+    policies: Sequence[Policy], scenes: Sequence[Scene], figures: Sequence[Compared], *,
     source: Source, talk: Talk | None,
 ) -> Advice | None:  # fmt: skip
     """About the fleet's own policy, else the first that was named; None: none has any limits."""

@@ -79,14 +79,14 @@ def draw_streams(streams: Streams, seed: int) -> Scene:
     at_s = chance.expovariate(rates[-1]) if rates[-1] else end_s
     while at_s < end_s:
         (stream,) = chance.choices(streams.streams, cum_weights=rates)
-        jobs.append(_job(streams, stream, len(jobs) + 1, round(at_s * MS), chance))
+        jobs.append(_job(streams, stream, chance, number=len(jobs) + 1, at_ms=round(at_s * MS)))
         at_s += chance.expovariate(rates[-1])
     warm_s = min(WARM_UP_SHARE * end_s, WARM_UP_MAX_S)
     return Scene(tuple(one.place for one in streams.streams), tuple(jobs), streams.domains,
                  measured_from_ms=round(warm_s * MS), measured_to_ms=round(end_s * MS))  # fmt: skip
 
 
-def _job(streams: Streams, stream: Stream, number: int, at_ms: int, chance: Random) -> Job:
+def _job(streams: Streams, stream: Stream, chance: Random, *, number: int, at_ms: int) -> Job:
     kinds = stream.shared if chance.random() < stream.portable else stream.own
     kind = chance.choice(kinds) if len(kinds) > 1 else kinds[0]
     at_hub = streams.at_hub and chance.random() < streams.at_hub

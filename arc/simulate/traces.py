@@ -85,7 +85,7 @@ def traced(wanted: Wanted, fleet: FleetSettings | None) -> Source:
         f", {portable:.0%} of them portable" if drawn else "")  # fmt: skip
     warnings = [f"{left_out} tasks without a length are left out"] if left_out else []
     return Source(
-        said, facts, lambda seed: _scene(scene, lines, first_s, portable, seed),
+        said, facts, lambda seed: _scene(scene, lines, seed, first_s=first_s, portable=portable),
         seeds_of(wanted) if drawn else 1, tuple(warnings), mine,
     )  # fmt: skip
 
@@ -238,7 +238,9 @@ def _places(
     return places, mine
 
 
-def _scene(scene: Scene, lines: list[Line], first_s: float, portable: float, seed: int) -> Scene:
+def _scene(
+    scene: Scene, lines: list[Line], seed: int, *, first_s: float, portable: float
+) -> Scene:  # fmt: skip
     """What the trace does not say is drawn: where a task came, and whether others may run it."""
     chance = Random(f"trace {seed}")  # noqa: S311 - a simulation
     places = scene.places

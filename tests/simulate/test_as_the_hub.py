@@ -94,14 +94,10 @@ class Real:
             machine.wake()
 
     def comes(self, job: Job, now_ms: int) -> None:
-        kind = job.kind
-        task = task_from({
-            "uid": job.uid, "subject": kind.subject, "priority": job.priority,
-            "domain": kind.domain, "skills": list(kind.skills), "pinned": kind.pinned,
-        })  # fmt: skip
         if job.home == INBOX:
             self.stage.asks(INBOX, "add", tasks=[task_fields(job)])
         else:
+            task = task_from(task_fields(job))
             self.stage.fleet.machines[job.home].store.apply(c.Add((task,)))
         self.starts(now_ms)
 
