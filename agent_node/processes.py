@@ -16,7 +16,8 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_PPID, _START_TICKS = 1, 19  # positions in /proc/PID/stat, counted after the program's name
+# Positions in /proc/PID/stat, counted after the program's name.
+_PPID, _THREADS, _START_TICKS = 1, 17, 19
 TOKEN_NAME = "AGENT_ATTEMPT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 
@@ -29,11 +30,16 @@ class Identity(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One line of the process table at one moment."""
+    """One line of the process table at one moment.
+
+    The kernel calls a process a zombie as soon as its first thread has ended. While others of its
+    threads run it can do whatever it likes: it is `headless`, and no zombie.
+    """
 
     ppid: int
     start_ticks: int
     zombie: bool
+    headless: bool = False
 
 
 class Search(NamedTuple):
@@ -58,7 +64,9 @@ def look_at(pid: int) -> Seen | None:
         return None
     if len(fields) <= _START_TICKS:
         return None
-    return Seen(int(fields[_PPID]), int(fields[_START_TICKS]), fields[0] in (b"Z", b"X"))
+    ended = fields[0] in (b"Z", b"X")
+    headless = ended and int(fields[_THREADS]) > 1
+    return Seen(int(fields[_PPID]), int(fields[_START_TICKS]), ended and not headless, headless)
 
 
 def identify(pid: int, boot_id: str | None = None) -> Identity | None:
@@ -188,23 +196,25 @@ def holders_of(path: str) -> Search:
 
 def holding(name: str, device: int, inode: int) -> Search:
     """The same for a file that this process cannot look up itself."""
-    return _search(lambda pid: _has_open(pid, name, (device, inode)))
+    return _search(lambda thread: _has_open(thread, name, (device, inode)))
 
 
 def carrying_token(token: str) -> Search:
     """Processes that were started with this attempt's token in their environment."""
     needle = f"{TOKEN_NAME}={token}".encode()
 
-    def carries(pid: int) -> bool:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return needle in file.readall().split(b"\0")
+    def carries(thread: str) -> bool | None:
+        with open(f"{thread}/environ", "rb", buffering=0) as file:
+            environment = file.readall()
+        return needle in environment.split(b"\0") if environment else None
 
     return _search(carries)
 
 
-def _has_open(pid: int, name: str, wanted: tuple[int, int]) -> bool:
-    folder = f"/proc/{pid}/fd"
-    for number in os.listdir(folder):
+def _has_open(thread: str, name: str, wanted: tuple[int, int]) -> bool | None:
+    folder = f"{thread}/fd"
+    numbers = os.listdir(folder)
+    for number in numbers:
         try:
             # The link is read first: a stat of somebody's dead network file would hang us.
             if name not in os.readlink(f"{folder}/{number}"):
@@ -214,21 +224,57 @@ def _has_open(pid: int, name: str, wanted: tuple[int, int]) -> bool:
             continue
         if (found.st_dev, found.st_ino) == wanted:
             return True
-    return False
+    return False if numbers else None
 
 
-def _search(question: Callable[[int], bool]) -> Search:
+def _search(question: Callable[[str], bool | None]) -> Search:
+    """Of each process; `question` hears where a thread shows itself, None: it shows nothing."""
     found: set[int] = set()
     unreadable: set[int] = set()
     for pid in _pids():
         try:
-            if question(pid):
+            if _is_so(pid, question):
                 found.add(pid)
         except (FileNotFoundError, ProcessLookupError):
             continue
         except PermissionError:
             unreadable.add(pid)
     return Search(frozenset(found), frozenset(unreadable))
+
+
+def _is_so(pid: int, question: Callable[[str], bool | None]) -> bool:
+    """What its first thread says. One that has ended shows nothing, and then the others do.
+
+    They are asked for nothing else: most processes have many threads and one answer.
+    """
+    try:
+        answer = question(f"/proc/{pid}")
+    except ProcessLookupError:  # so newer kernels say that there is nothing to see there
+        answer = None
+    except PermissionError:
+        seen = look_at(pid)
+        if seen is not None and not seen.headless:
+            raise
+        answer = None
+    return _others_say(pid, question) if answer is None else answer
+
+
+def _others_say(pid: int, question: Callable[[str], bool | None]) -> bool:
+    """Descriptors may differ from thread to thread; what closes one of them to us closes all."""
+    answers: list[bool] = []
+    refused: PermissionError | None = None
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            answer = question(f"/proc/{pid}/task/{tid}") if int(tid) != pid else None
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except PermissionError as error:
+            refused = error
+        else:
+            answers += [] if answer is None else [answer]
+    if refused is not None and not answers:
+        raise refused
+    return any(answers)
 
 
 def real_uid(pid: int) -> int | None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.node.processes.test_hostile_trees import TREES
+from tests.node.processes.test_hostile_trees import TREES, the_script
 from tests.ssh.lab import Lab
 from tests.ssh.two_users import LOOK_S, PATIENCE_S, TwoUsers
 
@@ -19,17 +19,16 @@ FREE = "free of lock, token and session"
 @pytest.fixture(params=OWNERS)
 def two(lab: Lab, request: pytest.FixtureRequest) -> TwoUsers:
     """Once with a node that has to ask sudo, and once with one that is root and gives it up."""
-    return TwoUsers(lab.start(1)[0], request.param, slots=9 * ROUNDS)
+    return TwoUsers(lab.start(1)[0], request.param, slots=len(TREES) * ROUNDS)
 
 
 def plant(two: TwoUsers, before: str = "", *but: str, **fields: object) -> list[str]:
     """Every kind of tree, so many rounds of each; its mark is in every command line of it."""
     uids = []
     for round_ in range(ROUNDS):
-        for number, (kind, script) in enumerate(TREES.items()):
+        for number, kind in enumerate(TREES):
             if kind not in but:
-                mark = f"97{round_}{number}.77"
-                body = before + script.format(mark=mark, up=f"sleep {mark}")
+                body = before + the_script(kind, f"97{round_}{number}.77", two.node.python)
                 uids.append((body, fields))
     return two.add_all(uids)
 
