@@ -12,15 +12,14 @@ from .attempts import AttemptFolder, EvidenceUnreadable, read_record
 from .processes import (
     Identity,
     Seen,
-    carrying_token,
     descendants,
-    holders_of,
     identify,
     is_alive,
     process_table,
     read_boot_id,
     real_uid,
 )
+from .traces import carrying_token, holders_of
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Names processes so that a reused pid is never mistaken, and finds those of one attempt."""
+"""Names processes so that a reused pid is never mistaken, and sees how they stand."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +18,6 @@ _PR_GET_CHILD_SUBREAPER = 37
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # Positions in /proc/PID/stat, counted after the program's name.
 _PPID, _THREADS, _START_TICKS = 1, 17, 19
-TOKEN_NAME = "AGENT_ATTEMPT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 
 class Identity(NamedTuple):
@@ -40,13 +39,6 @@ class Seen(NamedTuple):
     start_ticks: int
     zombie: bool
     headless: bool = False
-
-
-class Search(NamedTuple):
-    """Who was found, and whose papers could not be read, be they anybody's."""
-
-    found: frozenset[int]
-    unreadable: frozenset[int]
 
 
 def read_boot_id() -> str:
@@ -165,7 +157,7 @@ def reap_children(*, keep: Iterable[int] = ()) -> int:
 
 def process_table() -> dict[int, Seen]:
     """Every process that can be seen now. (Not every kernel has /proc/PID/task/TID/children.)"""
-    pairs = ((pid, look_at(pid)) for pid in _pids())
+    pairs = ((pid, look_at(pid)) for pid in all_pids())
     return {pid: seen for pid, seen in pairs if seen is not None}
 
 
@@ -185,98 +177,6 @@ def descendants(roots: Iterable[int], table: dict[int, Seen]) -> tuple[int, ...]
     return tuple(order)
 
 
-def holders_of(path: str) -> Search:
-    """Processes that have this very file open, whatever name it now has."""
-    try:
-        wanted = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return Search(frozenset(), frozenset())
-    return holding(os.path.basename(path), wanted.st_dev, wanted.st_ino)
-
-
-def holding(name: str, device: int, inode: int) -> Search:
-    """The same for a file that this process cannot look up itself."""
-    return _search(lambda thread: _has_open(thread, name, (device, inode)))
-
-
-def carrying_token(token: str) -> Search:
-    """Processes that were started with this attempt's token in their environment."""
-    needle = f"{TOKEN_NAME}={token}".encode()
-
-    def carries(thread: str) -> bool | None:
-        with open(f"{thread}/environ", "rb", buffering=0) as file:
-            environment = file.readall()
-        return needle in environment.split(b"\0") if environment else None
-
-    return _search(carries)
-
-
-def _has_open(thread: str, name: str, wanted: tuple[int, int]) -> bool | None:
-    folder = f"{thread}/fd"
-    numbers = os.listdir(folder)
-    for number in numbers:
-        try:
-            # The link is read first: a stat of somebody's dead network file would hang us.
-            if name not in os.readlink(f"{folder}/{number}"):
-                continue
-            found = os.stat(f"{folder}/{number}")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if (found.st_dev, found.st_ino) == wanted:
-            return True
-    return False if numbers else None
-
-
-def _search(question: Callable[[str], bool | None]) -> Search:
-    """Of each process; `question` hears where a thread shows itself, None: it shows nothing."""
-    found: set[int] = set()
-    unreadable: set[int] = set()
-    for pid in _pids():
-        try:
-            if _is_so(pid, question):
-                found.add(pid)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except PermissionError:
-            unreadable.add(pid)
-    return Search(frozenset(found), frozenset(unreadable))
-
-
-def _is_so(pid: int, question: Callable[[str], bool | None]) -> bool:
-    """What its first thread says. One that has ended shows nothing, and then the others do.
-
-    They are asked for nothing else: most processes have many threads and one answer.
-    """
-    try:
-        answer = question(f"/proc/{pid}")
-    except ProcessLookupError:  # so newer kernels say that there is nothing to see there
-        answer = None
-    except PermissionError:
-        seen = look_at(pid)
-        if seen is not None and not seen.headless:
-            raise
-        answer = None
-    return _others_say(pid, question) if answer is None else answer
-
-
-def _others_say(pid: int, question: Callable[[str], bool | None]) -> bool:
-    """Descriptors may differ from thread to thread; what closes one of them to us closes all."""
-    answers: list[bool] = []
-    refused: PermissionError | None = None
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        try:
-            answer = question(f"/proc/{pid}/task/{tid}") if int(tid) != pid else None
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except PermissionError as error:
-            refused = error
-        else:
-            answers += [] if answer is None else [answer]
-    if refused is not None and not answers:
-        raise refused
-    return any(answers)
-
-
 def real_uid(pid: int) -> int | None:
     """Who started this process, also while a setuid program runs in it; None when it is gone."""
     try:
@@ -287,5 +187,6 @@ def real_uid(pid: int) -> int | None:
     return int(line.split()[1])
 
 
-def _pids() -> Iterator[int]:
+def all_pids() -> Iterator[int]:
+    """Whoever can be seen now."""
     return (int(name) for name in os.listdir("/proc") if name.isdigit())

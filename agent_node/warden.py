@@ -15,10 +15,7 @@ from .killing import Table, stop_and_kill
 from .porter import PORTERS, carry
 from .processes import (
     Identity,
-    Search,
-    carrying_token,
     descendants,
-    holding,
     identify,
     open_pidfd,
     process_table,
@@ -26,6 +23,7 @@ from .processes import (
     send_signal,
 )
 from .rousing import rouse
+from .traces import Search, carrying_token, holding
 from .ulid import is_ulid
 
 Json: TypeAlias = "str | float | bool | Sequence[Json] | Mapping[str, Json] | None"

@@ -48,8 +48,8 @@ ROOMS = (
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
           *node("attempts job zygote zygote_link handing shim watching output killing processes"
-                " cgroups evidence verdicts answers other_evidence other_user own_code becoming"
-                " workplace speaking warden rousing judge gathering belongings"
+                " traces cgroups evidence verdicts answers other_evidence other_user own_code"
+                " becoming workplace speaking warden rousing judge gathering belongings"
                 " named_files porter carrying"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",

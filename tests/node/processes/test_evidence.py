@@ -14,7 +14,8 @@ from agent_node import evidence, processes
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
 from agent_node.job import SHIM_JSON
-from agent_node.processes import Identity, Search, Seen, identify, read_boot_id
+from agent_node.processes import Identity, Seen, identify, read_boot_id
+from agent_node.traces import Search
 from agent_node.ulid import fresh_ulid
 from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
 

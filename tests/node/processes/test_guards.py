@@ -11,7 +11,7 @@ import pytest
 from agent_node import evidence
 from agent_node.attempts import create_folder
 from agent_node.evidence import Unprovable, judge_attempt
-from agent_node.processes import Search
+from agent_node.traces import Search
 from agent_node.ulid import fresh_ulid
 
 NONE = Search(frozenset(), frozenset())

@@ -15,8 +15,9 @@ from agent_node import warden
 from agent_node.attempts import create_folder
 from agent_node.evidence import Dead, Leftovers
 from agent_node.other_evidence import clearing
-from agent_node.processes import carrying_token, identify, look_at
+from agent_node.processes import identify, look_at
 from agent_node.strict import JsonObject
+from agent_node.traces import carrying_token
 from agent_node.ulid import fresh_ulid
 from tests.node.processes.harness import (
     FakeDaemon,

@@ -106,7 +106,7 @@ def test_processes_of_whom_the_shim_was_are_not_passed_over(
 ) -> None:
     """Seen to fail when only the node's own user counts: a node that is not root saw nobody."""
     from agent_node import evidence
-    from agent_node.processes import Search
+    from agent_node.traces import Search
 
     born = identify(os.getpid())
     assert born is not None

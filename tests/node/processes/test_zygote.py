@@ -12,7 +12,8 @@ import pytest
 from agent_node.evidence import Alive, Dead
 from agent_node.job import ASK_MAX, RUN_ATTEMPT, encode_job
 from agent_node.killing import kill_strays
-from agent_node.processes import holders_of, look_at, process_table
+from agent_node.processes import look_at, process_table
+from agent_node.traces import holders_of
 from agent_node.zygote_link import Zygote, ZygoteGone
 from tests.node.processes.harness import Attempt, FakeDaemon, a_mark, wait_readable, wait_until
 
