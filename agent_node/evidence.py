@@ -119,10 +119,12 @@ def _judge_locked(folder: AttemptFolder, record: ShimRecord | None) -> Evidence:
 
 
 def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None) -> Evidence:
-    found, hidden = _search_twice(folder, token, record)
+    found, hidden, ending = _search_twice(folder, token, record)
     if found:
         return Leftovers(found, "they hold tree.lock, the token or the cgroup", _cgroup_of(record))
     if is_locked(folder.tree_lock):
+        if ending:  # a large one takes a second; nobody has to be killed, only looked at again
+            return Leftovers((), "tree.lock is held while a process is being taken down")
         return Unprovable("tree.lock is held by a process that cannot be seen")
     if hidden and (record is not None or os.path.lexists(folder.tree_lock)):
         pids = ", ".join(map(str, sorted(hidden)))
@@ -136,9 +138,12 @@ def _judge_unlocked(folder: AttemptFolder, token: str, record: ShimRecord | None
 
 def _search_twice(
     folder: AttemptFolder, token: str, record: ShimRecord | None
-) -> tuple[tuple[Identity, ...], frozenset[int]]:
-    """Twice when empty: a process may fork and end in the very moment in which we pass it by."""
+) -> tuple[tuple[Identity, ...], frozenset[int], frozenset[int]]:
+    """Who is left, who is hidden, who is being taken down. Twice when nobody is left: a process
+    may fork and end in the very moment in which we pass it by.
+    """
     hidden: frozenset[int] = frozenset()
+    ending: frozenset[int] = frozenset()
     for _ in range(2):
         locked, tokened = holders_of(folder.tree_lock), carrying_token(token)
         grouped = _members(record)
@@ -146,10 +151,11 @@ def _search_twice(
         roots = locked.found | tokened.found | grouped
         found = _name((roots | set(descendants(roots, table))) - {os.getpid()}, table)
         if found:
-            return found, frozenset()
+            return found, frozenset(), frozenset()
         unreadable = _of_runners(locked.unreadable | tokened.unreadable, folder, record, table)
         hidden = _not_older(unreadable, record, table)
-    return (), hidden
+        ending = _not_older(_of_runners(locked.ending, folder, record, table), record, table)
+    return (), hidden, ending
 
 
 def _of_runners(

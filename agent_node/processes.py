@@ -17,7 +17,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # Positions in /proc/PID/stat, counted after the program's name.
-_PPID, _THREADS, _START_TICKS = 1, 17, 19
+_PPID, _FLAGS, _THREADS, _START_TICKS = 1, 6, 17, 19
+_EXITING = 0x4  # of the flags
 
 
 class Identity(NamedTuple):
@@ -59,6 +60,25 @@ def look_at(pid: int) -> Seen | None:
     ended = fields[0] in (b"Z", b"X")
     headless = ended and int(fields[_THREADS]) > 1
     return Seen(int(fields[_PPID]), int(fields[_START_TICKS]), ended and not headless, headless)
+
+
+def is_ending(pid: int) -> bool:
+    """Whether the kernel is taking it down: nothing of its program runs any more, in no thread.
+
+    That takes as long as its memory is large, and until it is over nobody but root may look into
+    it, as into a zombie.
+    """
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        return all(_thread_is_ending(f"/proc/{pid}/task/{tid}/stat") for tid in threads)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def _thread_is_ending(stat: str) -> bool:
+    with open(stat, "rb", buffering=0) as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return bool(int(fields[_FLAGS]) & _EXITING)
 
 
 def identify(pid: int, boot_id: str | None = None) -> Identity | None:

@@ -6,16 +6,20 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .processes import all_pids, look_at
+from .processes import all_pids, is_ending, look_at
 
 TOKEN_NAME = "AGENT_ATTEMPT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 
 class Search(NamedTuple):
-    """Who was found, and whose papers could not be read, be they anybody's."""
+    """Who was found, and whose papers could not be read, be they anybody's.
+
+    Of the latter those apart whom the kernel is taking down: they run no more and may hold a lock.
+    """
 
     found: frozenset[int]
     unreadable: frozenset[int]
+    ending: frozenset[int] = frozenset()
 
 
 def holders_of(path: str) -> Search:
@@ -64,6 +68,7 @@ def _search(question: Callable[[str], bool | None]) -> Search:
     """Of each process; `question` hears where a thread shows itself, None: it shows nothing."""
     found: set[int] = set()
     unreadable: set[int] = set()
+    ending: set[int] = set()
     for pid in all_pids():
         try:
             if _is_so(pid, question):
@@ -71,8 +76,8 @@ def _search(question: Callable[[str], bool | None]) -> Search:
         except (FileNotFoundError, ProcessLookupError):
             continue
         except PermissionError:
-            unreadable.add(pid)
-    return Search(frozenset(found), frozenset(unreadable))
+            (ending if is_ending(pid) else unreadable).add(pid)
+    return Search(frozenset(found), frozenset(unreadable), frozenset(ending))
 
 
 def _is_so(pid: int, question: Callable[[str], bool | None]) -> bool:
@@ -86,7 +91,9 @@ def _is_so(pid: int, question: Callable[[str], bool | None]) -> bool:
         answer = None
     except PermissionError:
         seen = look_at(pid)
-        if seen is not None and not seen.headless:
+        if seen is None or seen.zombie:  # of a zombie nobody but root may see that it has nothing
+            return False
+        if not seen.headless:
             raise
         answer = None
     return _others_say(pid, question) if answer is None else answer
