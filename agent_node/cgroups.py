@@ -16,7 +16,7 @@ def find_base(
 
     Root's own tree is never taken: where nobody delegated one, the machine's is not ours.
     """
-    path, mount = _own_path(own), _mount_point(mounts)
+    path, mount = _own_path(own), mount_point(mounts)
     if path in (None, "/") or mount is None:
         return None
     base = f"{mount}{path}"
@@ -84,7 +84,8 @@ def _own_path(own: str) -> str | None:
     return next((line[3:] for line in lines if line.startswith("0::")), None)
 
 
-def _mount_point(mounts: str) -> str | None:
+def mount_point(mounts: str = "/proc/self/mountinfo") -> str | None:
+    """Where the v2 tree is mounted; None: nowhere."""
     with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             head, _, tail = line.partition(" - ")

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_node import cgroups
+
 LOOK_S = 20.0
 SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Each program, and the Debian package that brings it.
@@ -55,6 +57,28 @@ def missing_for_slow_cables() -> str:
     except OSError as error:
         return f"{TUN}: {error.strerror} (modprobe tun; chmod 0666 {TUN} for who is not root)"
     return ""
+
+
+@functools.cache
+def cgroup_base() -> str | None:
+    """Where a test may make cgroups: below our own, or else below the machine's; None: nowhere.
+
+    It is tried: a tree may be mounted read-only, or be too old to be ended as a whole.
+    """
+    bases = (cgroups.find_base(), cgroups.mount_point())
+    return next((base for base in bases if base is not None and _divides(Path(base))), None)
+
+
+def _divides(base: Path) -> bool:
+    trial = base / f"arc-look-{os.getpid()}"
+    try:
+        trial.mkdir()
+        try:
+            return (trial / "cgroup.kill").exists() and os.access(base / "cgroup.procs", os.W_OK)
+        finally:
+            trial.rmdir()
+    except OSError:
+        return False
 
 
 def faketime() -> Path | None:

@@ -15,24 +15,13 @@ import pytest
 
 from tools.browsers import missing_for_pages
 from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreter
-from tools.laboratory import faketime, missing_for_nodes, missing_for_slow_cables
+from tools.laboratory import cgroup_base, faketime, missing_for_nodes, missing_for_slow_cables
 from tools.tally import OUTCOMES, Tally, write_tally
 
 TESTS = "tests/"
 SKIP_FORM = "needs NAME: what is missing"
 # Tiers that have to run whole, where a machine was set up for them: "ssh node".
 MUST_RUN = frozenset(os.environ.get("TIERS_MUST_RUN", "").split())
-
-
-def writable_cgroup() -> bool:
-    """True when this process may make cgroups below its own (version 2)."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return False
-    own = next((line[3:] for line in lines if line.startswith("0::")), None)
-    folder = Path(f"/sys/fs/cgroup{own}") if own else None
-    return bool(folder and (folder / "cgroup.procs").exists() and os.access(folder, os.W_OK))
 
 
 def has_python(version: str) -> bool:
@@ -65,7 +54,7 @@ def may_mount() -> bool:
 # What a test may need and a machine may lack. A skip names one of these, or it is a failure.
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     **{f"python{version}": partial(has_python, version) for version in (*TOO_OLD, *SUPPORTED)},
-    "cgroup": writable_cgroup,
+    "cgroup": lambda: cgroup_base() is not None,
     "chromium": lambda: not missing_for_pages(),
     "cable": lambda: not missing_for_slow_cables(),
     "faketime": lambda: faketime() is not None,
@@ -73,9 +62,9 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "mount": may_mount,
     "other-user": may_change_user,
     "systemd": lambda: shutil.which("systemd-analyze") is not None,
+    "ssh-keygen": lambda: shutil.which("ssh-keygen") is not None,
     "sudo": lambda: shutil.which("sudo") is not None,
     "root": lambda: os.geteuid() == 0,
-    "no-root": lambda: os.geteuid() != 0,
 }
 
 

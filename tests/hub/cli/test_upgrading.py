@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,8 @@ class Fleet:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs ssh-keygen: programs are signed and checked by it")
     made = Fleet(tmp_path)
     yield made
     made.close()

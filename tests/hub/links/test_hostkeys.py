@@ -62,7 +62,7 @@ def test_a_line_that_cannot_be_read_is_named_never_skipped(
 
 def test_a_fingerprint_is_what_ssh_keygen_prints(tmp_path: Path) -> None:
     if shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh-keygen on this machine")
+        pytest.skip("needs ssh-keygen: it is not on this machine")
     (tmp_path / "key.pub").write_text(ONE + "\n")
     said = subprocess.run(["ssh-keygen", "-lf", tmp_path / "key.pub"], capture_output=True,
                           text=True, check=True).stdout  # fmt: skip

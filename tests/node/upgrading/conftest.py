@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.node.upgrading.programs import IMPATIENT, Keys, ProgramNode, Pyz, a_p
 
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs ssh-keygen: programs are signed and checked by it")
     return Keys(tmp_path_factory.mktemp("keys"))
 
 
