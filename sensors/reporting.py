@@ -93,7 +93,7 @@ def report_of(
     nothing, unread = plan.nothing, _unread(plan)
     moved = sum(one.outcome == "moved" for one in outcomes)
     blind = not seen.view.seen and bool(seen.view.unseen)
-    blind = blind or (bool(unread) and not any(one.part == "busy" for one in plan.nodes))
+    blind = blind or (bool(unread) and not any(one.gives for one in plan.nodes))
     outcome = "could_not_look" if blind else "skipped" if nothing and not outcomes else "done"
     return SensorReport(
         sensor, outcome, _summary(seen, outcomes, plan, blind=blind),

@@ -92,9 +92,19 @@ class NodeVerdict:
     """What a node was in a plan: idle, busy, neither, or not to be used; and why."""
 
     name: str
-    part: str  # idle | busy | neither | out
-    objection: Objection | None = None  # None: it is idle or busy
+    part: str  # idle | busy | both | neither | out
+    objection: Objection | None = None  # None: it is idle, busy or both
     pending: int | None = None  # None: not known
+
+    @property
+    def takes(self) -> bool:
+        """Whether it may be given work."""
+        return self.part in ("idle", "both")
+
+    @property
+    def gives(self) -> bool:
+        """Whether work may be taken from it; of `both`, what no agent there can run."""
+        return self.part in ("busy", "both")
 
 
 @dataclass(frozen=True)

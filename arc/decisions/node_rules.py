@@ -66,10 +66,10 @@ def has_free_slot(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
 
 
 def nothing_waits(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:
-    """A node with work of its own is not short of work."""
-    report = node.report
-    if report.pending_count:
-        return f"{report.pending_count} waiting there already"
+    """A node with work of its own, that some agent there can run, is not short of work."""
+    report, own = node.report, startable(node)
+    if own:
+        return f"{own} waiting there already"
     held = report.counts.get("HELD", 0) + report.counts.get("ESCROW", 0)
     return f"{held} on the way there already" if held else None
 
@@ -212,9 +212,11 @@ def first_objection(
 def judge_nodes(
     view: FleetView, limits: StealLimits, memory: Memory | None = None
 ) -> tuple[NodeVerdict, ...]:
-    """What every node of the view is, by name: each has one part, and all but idle and busy a why.
+    """What every node of the view is, by name: each has one part; `neither` and `out` have a why.
 
-    `out` may neither give nor take; `neither` could, but has nothing to give and no room.
+    `out` may neither give nor take; `neither` could, but has nothing to give and no room. `both`
+    is short of work, and all that waits there is what none of its agents can run (swift: for
+    `arc0` idle is the node's own word, and no node says it beside waiting work).
     """
     known = memory or Memory()
     both: tuple[NodeSeen | NodeUnseen, ...] = (*view.seen, *view.unseen)
@@ -224,13 +226,15 @@ def judge_nodes(
 
 def _verdict(node: NodeSeen | NodeUnseen, limits: StealLimits, memory: Memory) -> NodeVerdict:
     not_idle = first_objection(idle_rules(limits), node, limits, memory)
-    if not_idle is None or isinstance(node, NodeUnseen):
-        part = "idle" if not_idle is None else "out"
-        pending = node.report.pending_count if isinstance(node, NodeSeen) else None
-        return NodeVerdict(node.name, part, not_idle, pending)
+    if isinstance(node, NodeUnseen):
+        return NodeVerdict(node.name, "out", not_idle, None)
+    gives = first_objection(busy_rules(limits), node, limits, memory) is None
+    if not_idle is None:
+        part = "both" if gives and limits.swift else "idle"
+        return NodeVerdict(node.name, part, None, node.report.pending_count)
     doubtful = not_idle.rule in {"believable_times", "fresh_report"}
     pending = None if doubtful else node.report.pending_count
-    if first_objection(busy_rules(limits), node, limits, memory) is None:
+    if gives:
         return NodeVerdict(node.name, "busy", None, pending)
     part = "out" if not_idle.rule in OUT else "neither"
     return NodeVerdict(node.name, part, not_idle, pending)

@@ -15,6 +15,7 @@ from .node_rules import (
     dispatcher_runs,
     first_objection,
     fresh_report,
+    startable,
     takes_new_work,
 )
 from .view import FleetView, NodeSeen, NodeUnseen, QueuedTask
@@ -46,8 +47,8 @@ class Receiver:
     out: Objection | None
     powers: tuple[frozenset[str], ...] = ()  # of each agent there that takes work
     slots_free: int = 0
-    waiting: int = 0  # READY and HELD
-    load: int = 0  # what waits and what runs
+    waiting: int = 0  # READY, as far as some agent there can run it, and HELD
+    load: int = 0  # all that waits and what runs
     on_trial: bool = False  # it may be given one task and no second one
 
 
@@ -99,11 +100,12 @@ def _of_seen(
     node: NodeSeen, facts: NodeFactsSeen | None, health: HealthLimits, stale_after_s: float
 ) -> Receiver:
     report = node.report
-    waiting = report.pending_count + report.counts.get("HELD", 0)
+    held = report.counts.get("HELD", 0)
     return Receiver(
         node.name, node, node_is_out(node, facts, health, stale_after_s=stale_after_s),
         powers_of(node),
-        slots_free=report.free_slots, waiting=waiting, load=waiting + report.running_count,
+        slots_free=report.free_slots, waiting=startable(node) + held,
+        load=report.pending_count + held + report.running_count,
         on_trial=facts is not None and facts.on_trial,
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ RULES = {
 }
 NOT_LOOKED_AT = Objection("not_looked_at", "beyond the page that was read; nothing else is known")
 NO_IDLE = Objection("somebody_is_idle", "no node is idle")
+NOBODY_ELSE = Objection("somebody_is_idle", "no other node is idle")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Reckoning:
         counts = [
             count
             for one in self.verdicts
-            if (count := self._unasked(one, NO_IDLE if one.part == "busy" else None)) is not None
+            if (count := self._unasked(one, _nobody_for(one))) is not None
         ]
         return StealPlan(
             self.limits.policy, counts=tuple(counts), nodes=self.verdicts, skipped=because
@@ -65,7 +66,8 @@ class Reckoning:
         counts += [
             count
             for one in verdicts
-            if one.name not in looked and (count := self._unasked(one, _unread(one))) is not None
+            if one.name not in looked
+            and (count := self._unasked(one, _unread(one) or _nobody_for(one))) is not None
         ]
         return StealPlan(
             self.limits.policy, tuple(steals), KeptTasks(tuple(groups)),
@@ -74,14 +76,20 @@ class Reckoning:
         )  # fmt: skip
 
     def _checked(self, verdict: NodeVerdict, queues: Queues) -> NodeVerdict:
-        """A busy node into whose queue nobody could look is out, with the reason."""
-        if verdict.part != "busy":
-            return verdict
+        """A busy node into whose queue nobody could look is out, with the reason.
+
+        One that is both is asked only where another one is idle; what it may be given is no
+        matter of its queue.
+        """
         queue = queues.get(verdict.name)
-        if isinstance(queue, Queue):
+        if not verdict.gives or isinstance(queue, Queue):
+            return verdict
+        both = verdict.part == "both"
+        if both and queue is None:
             return verdict
         because = "its queue was not asked for" if queue is None else queue.because
-        return replace(verdict, part="out", objection=Objection("queue_was_read", because))
+        part = "idle" if both else "out"
+        return replace(verdict, part=part, objection=Objection("queue_was_read", because))
 
     def _unasked(self, verdict: NodeVerdict, because: Objection | None) -> KeptCount | None:
         """All that waits on a node that was not looked into, by one rule; None: nothing known."""
@@ -93,6 +101,11 @@ class Reckoning:
         )
         found = said or NOT_LOOKED_AT
         return KeptCount(verdict.name, found.rule, verdict.pending, found.because)
+
+
+def _nobody_for(verdict: NodeVerdict) -> Objection | None:
+    """Why a queue that may be taken from was not asked; None: it may not."""
+    return {"busy": NO_IDLE, "both": NOBODY_ELSE}.get(verdict.part)
 
 
 def _unread(verdict: NodeVerdict) -> Objection | None:

@@ -35,14 +35,13 @@ _PRIORITY = attrgetter("priority")
 def busy_to_ask(
     view: FleetView, limits: StealLimits, memory: Memory | None = None
 ) -> tuple[NodeVerdict, ...]:
-    """The nodes whose queues a plan needs to see; none where no idle node waits for them."""
+    """The nodes whose queues a plan needs to see; none where no other node waits for them."""
     return _to_ask(judge_nodes(view, limits, memory))
 
 
 def _to_ask(verdicts: Sequence[NodeVerdict]) -> tuple[NodeVerdict, ...]:
-    if not any(one.part == "idle" for one in verdicts):
-        return ()
-    return tuple(one for one in verdicts if one.part == "busy")
+    idle = {one.name for one in verdicts if one.takes}
+    return tuple(one for one in verdicts if one.gives and idle - {one.name})
 
 
 Looking = Generator[tuple[tuple[str, ...], JsonObject], Queues, tuple[StealPlan, Queues]]
@@ -108,8 +107,8 @@ def plan_steals(
     known = memory or Memory()
     if verdicts is None:
         verdicts = judge_nodes(view, limits, known)
-    idle = [one.name for one in verdicts if one.part == "idle"]
-    busy = [one.name for one in verdicts if one.part == "busy"]
+    idle = [one.name for one in verdicts if one.takes]
+    busy = [one.name for one in _to_ask(verdicts)]
     if not idle or not busy:
         return Reckoning(view, verdicts, limits, known).skipped("no busy" if idle else "no idle")
     nodes = {node.name: node for node in view.seen}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -14,6 +14,7 @@ from .failing import second_on_trial
 from .limits import StealLimits
 from .lines import Line
 from .pairing import Pairs, Receiver, move_of, whose_work
+from .reckoning import NOBODY_ELSE
 from .rules import Gain, Rule, first_of, gain_worth_it, has_surplus, slot_or_half
 from .view import QueuedTask
 
@@ -62,6 +63,7 @@ class Givers:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._ranked = sorted((line.rank(), line) for line in lines if line.stock.queue.tasks)
+        self._names = frozenset(line.stock.node for line in lines)
         self._heaps: dict[object, list[tuple[tuple[float, str], Line]]] = {}
 
     def best_for(self, receiver: Receiver, pairs: Pairs) -> Found | None:
@@ -87,11 +89,13 @@ class Givers:
     def _heap(
         self, receiver: Receiver, *, at_hand: bool
     ) -> list[tuple[tuple[float, str], Line]]:
-        """A node that refused something is like no other of its kind."""
-        kind = receiver.node.name if receiver.refused_s else receiver.kind
+        """Who refused something is like no other of its kind; who also gives, gives to others."""
+        name = receiver.node.name
+        kind = name if receiver.refused_s or name in self._names else receiver.kind
         heap = self._heaps.get((kind, at_hand))
         if heap is None:
-            heap = self._heaps[kind, at_hand] = [*self._ranked]
+            heap = [one for one in self._ranked if one[1].stock.node != name]
+            self._heaps[kind, at_hand] = heap
         return heap
 
 
@@ -153,7 +157,7 @@ def reasons_swiftly(
 ) -> Callable[[Stock, Crowd | None], Objection | None]:
     """What keeps the rest of a crowd, by the counts as they are at the end of the plan."""
     line_of = {line.stock.node: line for line in lines}
-    roomiest = {kind: min(some, key=_extra) for kind, some in pairs.by_kind.items()}
+    by_room = {kind: heapq.nsmallest(2, some, key=_extra) for kind, some in pairs.by_kind.items()}
     full = cache(partial(_no_room, limits=pairs.limits))
 
     def reason(stock: Stock, crowd: Crowd | None) -> Objection | None:
@@ -163,7 +167,9 @@ def reasons_swiftly(
         if isinstance(doers, Objection):
             return doers
         line, head = line_of[stock.node], crowd.head
-        able = doers if crowd.alone else [roomiest[one.kind] for one in doers]
+        able = doers if crowd.alone else [*_roomiest(doers, by_room, stock.node)]
+        if not able:
+            return NOBODY_ELSE
         most = 0 if stock.spare > 0 else -1
         roomy = [one for one in able if _extra(one) <= most]  # who comes furthest has the reason
         said = [
@@ -173,6 +179,14 @@ def reasons_swiftly(
         return max((one for one in said if one), key=_how_far, default=None)
 
     return reason
+
+
+def _roomiest(
+    doers: Sequence[Receiver], by_room: dict[int, list[Receiver]], giver: str
+) -> Iterator[Receiver]:
+    """Of each kind the one with most room, but for the giver itself, which may be short of work."""
+    for kind in doers:
+        yield from [one for one in by_room[kind.kind] if one.node.name != giver][:1]
 
 
 def _no_room(line: Line, receiver: Receiver, limits: StealLimits) -> Objection | None:

@@ -89,7 +89,7 @@ def _idle(
     view: FleetView, limits: StealLimits, memory: Memory, verdicts: Verdicts | None = None
 ) -> list[NodeSeen]:
     judged = judge_nodes(view, limits, memory) if verdicts is None else verdicts
-    idle = {one.name for one in judged if one.part == "idle"}
+    idle = {one.name for one in judged if one.takes}
     return sorted((node for node in view.seen if node.name in idle), key=lambda node: node.name)
 
 

@@ -123,9 +123,11 @@ def _skipped(plan: StealPlan, node: NodeSeen, situation: Situation) -> str:
     own = f"{said.rule}: {node.name}: {said.because}" if said else ""
     if plan.skipped == "no idle":
         return "the rebalance is skipped: no node is idle"
+    if plan.skipped and not own:  # it is short of work itself, and the only one
+        return "the rebalance is skipped: no other node is idle"
     if plan.skipped:
         nobody = "the rebalance is skipped: no node has enough waiting to be taken from"
-        return f"{nobody}; {own}" if own else nobody
+        return f"{nobody}; {own}"
     return own or f"{node.name}: nobody looked into its queue"
 
 

@@ -231,6 +231,7 @@ def render_why_node(data: JsonObject, look: Look) -> str:
 
 
 _PARTS = {"idle": "idle: it may be given work", "busy": "busy: work may be taken from it",
+          "both": "both: it may be given work, and what no agent there can run may be taken",
           "neither": "neither idle nor busy", "out": "out: it neither gives nor takes"}  # fmt: skip
 
 

@@ -69,15 +69,17 @@ KINDS = ("fine",) * 6 + ("unseen", "stale", "paused", "stopped", "failing")
 
 
 def _node(
-    draw: st.DrawFn, name: str, waiting: int, *, fine: bool
+    draw: st.DrawFn, name: str, waits: list[QueuedTask], *, fine: bool
 ) -> NodeSeen | NodeUnseen:
     kind = "fine" if fine else draw(st.sampled_from(KINDS))
     if kind == "unseen":
         return an_unseen_node(name, role=draw(roles))
     slots = draw(st.integers(1, 3))
+    skills = draw(st.sampled_from([(), ("gpu",), ("gpu", "docker")]))
+    unmet = sum(not {*task.needs} <= {*skills} for task in waits)
     fields: dict[str, Any] = {
-        "role": draw(roles), "slots": slots, "agents": (an_agent_report(name, slots=slots,
-        skills=draw(st.sampled_from([(), ("gpu",), ("gpu", "docker")]))),),
+        "role": draw(roles), "slots": slots, "unmet_count": unmet,
+        "agents": (an_agent_report(name, slots=slots, skills=skills),),
     }  # fmt: skip
     if kind == "stale":
         fields["age_s"] = 700.0
@@ -87,8 +89,8 @@ def _node(
         fields["dispatcher"] = "stopped"
     if kind == "failing":
         fields["agents"] = (an_agent_report(name, slots=slots, state="failing"),)
-    if waiting:
-        return a_busy_node(name, waiting, running_count=draw(st.integers(0, slots)), **fields)
+    if waits:
+        return a_busy_node(name, len(waits), running_count=draw(st.integers(0, slots)), **fields)
     if kind == "fine" and (fine or draw(st.booleans())):
         return an_idle_node(name, idle_s=draw(st.sampled_from([120.0, 999.0, 60.0, 119.0])),
                             **fields)  # fmt: skip
@@ -106,8 +108,10 @@ def fleets(draw: st.DrawFn, policy: str | None = None) -> tuple[Situation, dict[
         least = 7 if pair and place == 0 else 0
         empty = place == 1 or draw(st.booleans())
         some = [] if empty and not least else draw(tasks_by_chance(100 * place + 1, least))
+        if not least and draw(st.integers(0, 4)) == 0:  # nothing there that every agent can run
+            some = [task for task in some if task.needs]
         ready[name] = some
-        nodes.append(_node(draw, name, len(some), fine=pair and place < 2))
+        nodes.append(_node(draw, name, some, fine=pair and place < 2))
     view = a_view(*nodes)
     every = [task.uid for tasks in ready.values() for task in tasks]
     pairs = st.tuples(st.sampled_from(every or ["none"]), st.sampled_from(NAMES))

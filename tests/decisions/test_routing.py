@@ -298,6 +298,7 @@ def test_a_queue_that_cannot_be_read_is_not_an_empty_queue() -> None:
         ({"slots": 2, "running_count": 2}, 1),
         ({"slots": 2, "running_count": 2, "pending_count": 1}, 0),
         ({"slots": 2, "running_count": 1, "counts": {"HELD": 1}}, 1),
+        ({"slots": 2, "pending_count": 2, "unmet_count": 2}, 3),  # what nobody there can run
     ],
 )
 def test_under_swift_a_node_gets_what_it_can_start_and_one_to_follow(

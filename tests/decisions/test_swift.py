@@ -12,7 +12,7 @@ from arc.decisions.limits import StealLimits
 from arc.decisions.memory import Memory
 from arc.decisions.objections import Objection
 from arc.decisions.stealing import asking, busy_to_ask, plan_steals
-from arc.decisions.view import FleetView, Queues
+from arc.decisions.view import FleetView, Queues, QueueUnseen
 
 from ..builders import uid
 from ..fleet_builders import (
@@ -210,3 +210,79 @@ def test_it_goes_before_what_its_node_starts_by_itself() -> None:
     asked = queues(a_queue("iris", a_queued(1), a_queued(2), a_queued(3, needs=("gpu",))))
 
     assert [steal.task.uid for steal in planned(view, asked).steals] == [uid(3)]
+
+
+def loom_with(*, unmet: int = 1, **fields: Any) -> Any:
+    """Two free slots, and all that waits there is what no agent there can run."""
+    return a_node("loom", pending_count=unmet, unmet_count=unmet, slots=2, **fields)
+
+
+def part_of(plan: StealPlan, name: str) -> str:
+    return {one.name: one.part for one in plan.nodes}[name]
+
+
+def test_a_task_that_nobody_there_can_run_does_not_keep_work_away_from_free_slots() -> None:
+    """It failed so once: nine waited on iris, loom had two free slots, and `skipped: no idle`."""
+    waits = some_queued(9)
+    view = a_view(a_busy_node("iris", 9), loom_with())
+
+    plan = planned(view, queues(a_queue("iris", *waits)))
+
+    assert got(plan) == {"loom": 3}
+    assert part_of(plan, "loom") == "both"
+
+
+def test_a_node_short_of_work_gives_what_it_cannot_run_and_takes_what_it_can() -> None:
+    """Taken away once: where one part is all that a node has, the task for the GPU waits on."""
+    gpu = an_idle_node("spark", idle_s=0, agents=(an_agent_report("spark", skills=("gpu",)),))
+    view = a_view(a_busy_node("iris", 9), loom_with(), gpu)
+    research = some_queued(9, skills=("arc-research",))
+    asked = queues(a_queue("iris", *research), a_queue("loom", a_queued(50, needs=("gpu",))))
+
+    plan = planned(view, asked)
+
+    assert [(steal.task.uid, steal.busy, steal.idle) for steal in plan.steals
+            if steal.busy == "loom"] == [(uid(50), "loom", "spark")]  # fmt: skip
+    assert got(plan) == {"loom": 3, "spark": 1}
+    assert [one.name for one in busy_to_ask(view, SWIFT)] == ["iris", "loom"]
+
+
+def test_a_node_is_never_given_its_own_work() -> None:
+    """What came there after its report is its own to start. Guard: `Givers._heap` without the name
+    gives loom its own task.
+    """
+    late = a_queued(51, expected_s=5000.0)
+    view = a_view(loom_with(running_count=1), an_idle_node("spark", idle_s=0))
+    asked = queues(a_queue("loom", a_queued(50, needs=("gpu",)), *some_queued(9, priority=9), late))
+
+    plan = planned(view, asked)
+
+    assert {steal.idle for steal in plan.steals} == {"spark"}
+
+
+def test_alone_it_is_not_asked_for_what_nobody_else_could_take() -> None:
+    view = a_view(loom_with(), a_node("spark", running_count=1))
+
+    plan = planned(view, {})
+
+    assert (plan.skipped, part_of(plan, "loom")) == ("no busy", "both")
+    assert [(one.node, one.rule, one.because) for one in plan.counts] == [
+        ("loom", "somebody_is_idle", "no other node is idle")]  # fmt: skip
+    assert busy_to_ask(view, SWIFT) == ()
+
+
+def test_of_a_node_that_is_both_an_unread_queue_keeps_its_tasks_and_not_its_slots() -> None:
+    view = a_view(a_busy_node("iris", 9), loom_with(), an_idle_node("spark", idle_s=0))
+    unread = QueueUnseen("loom", "silent", "no answer within 10 s", "ARC-SILENT")
+
+    plan = planned(view, {**queues(a_queue("iris", *some_queued(9))), "loom": unread})
+
+    assert "loom" in got(plan)
+    assert [(one.rule, one.count) for one in plan.counts if one.node == "loom"] == [
+        ("queue_was_read", 1)]  # fmt: skip
+
+
+def test_where_one_of_its_own_waits_too_it_is_short_of_nothing() -> None:
+    view = a_view(a_busy_node("iris", 9), a_node("loom", pending_count=2, unmet_count=1, slots=2))
+
+    assert part_of(planned(view, queues(a_queue("iris", *some_queued(9)))), "loom") == "busy"

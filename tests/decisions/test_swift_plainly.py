@@ -11,7 +11,7 @@ import pytest
 from arc.decisions.changes import Situation
 from arc.decisions.domains import Role, belongs_to, powers_of
 from arc.decisions.limits import StealLimits
-from arc.decisions.lines import running_left_s
+from arc.decisions.lines import STOPPED_S, running_left_s
 from arc.decisions.memory import Memory
 from arc.decisions.node_rules import free_slots_of
 from arc.decisions.rules import Gain, Move, objections
@@ -24,6 +24,7 @@ from ..fleet_builders import (
     a_queue,
     a_queued,
     a_view,
+    an_agent_report,
     an_idle_node,
     minting,
     queues,
@@ -37,21 +38,23 @@ TAKES_S = ((None,), (None, 20.0, 4000.0), (600.0, 30.0), (None, 610.0, 590.0, 12
 def test_swift_moves_what_a_planner_without_shortcuts_moves(seed: int) -> None:
     """Guards: each of these alone fails several of the fleets: a node is given none beyond its free
     slots; all kinds of receivers share one heap of givers; so do nodes that refused something; a
-    giver keeps its first rank.
+    giver keeps its first rank; who also gives shares the heap of its kind, or takes from itself.
     """
     situation = a_fleet_by(Random(seed))
     plan = plan_steals(
         situation.view, situation.queues, domains=situation.domains, limits=situation.limits,
         mint=minting(), memory=situation.memory,
     )  # fmt: skip
-    idle = [one.name for one in plan.nodes if one.part == "idle"]
+    idle = [one.name for one in plan.nodes if one.takes]
 
     found = [] if plan.skipped else Plainly(situation, idle).steals()
     assert [(steal.task.uid, steal.busy, steal.idle) for steal in plan.steals] == found
 
 
 def a_fleet_by(chance: Random) -> Situation:
-    """Up to four busy nodes and six idle ones; some refused something, some run on for long."""
+    """Up to four busy nodes and six idle ones; some refused something, some run on for long, and
+    on some of the idle ones waits what no agent there can run, and what came after their report.
+    """
     some = [
         a_queue(name, *tasks_by(chance, 100 * place, chance.randint(1, 16)))
         for place, name in enumerate(("iris", "juno", "kit", "lark")[: chance.randint(1, 4)])
@@ -62,8 +65,18 @@ def a_fleet_by(chance: Random) -> Situation:
         for slots in [chance.randint(1, 3)]
     ]
     names = ("ada", "bob", "cy", "dot", "eve", "fay")[: chance.randint(1, 6)]
-    idle = [an_idle_node(name, role=chance.choice(ROLES), slots=chance.randint(1, 3))
-            for name in names]  # fmt: skip
+    idle, own = [], []
+    for place, name in enumerate(names):
+        gpu = ("gpu",) * (chance.random() < 0.3)
+        waits = tasks_by(chance, 1000 + 100 * place, chance.choice((0, 0, 1, 7)), ((), ("gpu",)))
+        unmet = 0 if gpu else sum(task.needs != () for task in waits)
+        own += [a_queue(name, *waits)] if unmet else []
+        idle.append(an_idle_node(
+            name, role=chance.choice(ROLES), slots=chance.randint(1, 3), pending_count=unmet,
+            unmet_count=unmet, agents=(an_agent_report(name, skills=gpu),),
+        ))  # fmt: skip
+    if len(idle) > 1:  # alone it is not asked
+        some += own
     every = [task.uid for queue in some for task in queue.tasks]
     refused = {(chance.choice(every), chance.choice(names)): 5.0
                for _ in range(chance.choice((0, 2, 2 * len(every))))}  # fmt: skip
@@ -73,13 +86,16 @@ def a_fleet_by(chance: Random) -> Situation:
                      Memory(refused_s=refused, running_left_s=left_s))  # fmt: skip
 
 
-def tasks_by(chance: Random, first: int, count: int) -> list[QueuedTask]:
+def tasks_by(
+    chance: Random, first: int, count: int, needs: tuple[tuple[str, ...], ...] = ((),)
+) -> list[QueuedTask]:
     """Most urgent first, as a node gives them."""
     takes_s, subjects = chance.choice(TAKES_S), ("work", "Research: a thing")
     found = [
         a_queued(first + number, priority=chance.randint(1, 10), subject=chance.choice(subjects),
                  skills=chance.choice(((), (), ("arc-research",), ("clarity",))),
-                 pinned=chance.random() < 0.1, expected_s=chance.choice(takes_s))
+                 pinned=chance.random() < 0.1, expected_s=chance.choice(takes_s),
+                 needs=chance.choice(needs))
         for number in range(count)
     ]  # fmt: skip
     return sorted(found, key=lambda task: (task.priority, task.uid))
@@ -148,6 +164,8 @@ class Plainly:
     def _best_for(self, taker: Taker) -> tuple[Giver, QueuedTask] | None:
         last_first = sorted(self.givers, key=lambda one: (-one.until_s(one.left), one.node.name))
         for giver in last_first:
+            if giver.node.name == taker.node.name:
+                continue
             fit = [task for task in giver.page if not self._objections(giver, task, taker)]
             if fit:
                 return giver, min(fit, key=lambda task: self._order(giver, task, taker))
@@ -169,6 +187,7 @@ class Plainly:
         self, giver: Giver, task: QueuedTask, taker: Taker
     ) -> tuple[float, float]:
         here_s = giver.until_s(giver.page.index(task) * giver.spread)
+        here_s = STOPPED_S if _unfit(task, giver) else here_s
         return here_s, self.situation.limits.transfer_s + taker.start_s()
 
     def _order(self, giver: Giver, task: QueuedTask, taker: Taker) -> tuple[float, int]:
@@ -176,6 +195,7 @@ class Plainly:
         here_s, there_s = self._here_and_there_s(giver, task, taker)
         behind = giver.left - 1 - giver.page.index(task) * giver.spread
         one_s = (task.expected_s or giver.usual_s) / giver.node.report.slots
+        one_s = 0.0 if _unfit(task, giver) else one_s  # nobody behind it waits for its sake
         return -round(here_s - there_s + max(behind, 0.0) * one_s, 1), task.priority
 
     def _take(self, taker: Taker, giver: Giver, task: QueuedTask) -> tuple[str, str, str]:
@@ -185,3 +205,7 @@ class Plainly:
         taker.taken += 1
         taker.load_s += task.expected_s or giver.usual_s
         return task.uid, giver.node.name, taker.node.name
+
+
+def _unfit(task: QueuedTask, giver: Giver) -> bool:
+    return not any(power >= set(task.needs) for power in powers_of(giver.node))

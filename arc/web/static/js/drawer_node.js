@@ -12,7 +12,8 @@ import { lasting, said } from "./words.js";
 const SHOWN = ["state", "pending", "running", "slots", "free_slots", "idle_since", "owns", "also",
   "reason", "version", "dispatcher", "clock_off_s", "at"];
 const PARTS = /** @type {Object<string, string>} */ ({ idle: "idle: it may be given work",
-  busy: "busy: work may be taken from it", neither: "neither idle nor busy", out: "out: it neither gives nor takes" });
+  busy: "busy: work may be taken from it",
+  both: "both: it may be given work, and what no agent there can run may be taken", neither: "neither idle nor busy", out: "out: it neither gives nor takes" });
 
 /** @param {HTMLElement} place @param {string} name */
 export async function drawNode(place, name) {
