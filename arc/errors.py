@@ -211,6 +211,12 @@ class NoNodeProgram(NodeUnreachable):
     code = "ARC-SSH-NO-NODE"
 
 
+class NodeCannotServe(NodeUnreachable):
+    """The node's program answered that it cannot serve, in its own words; nothing was asked."""
+
+    code = "ARC-CANNOT-SERVE"
+
+
 class WrongNode(NodeUnreachable):
     """Another node answered than the one meant; nothing was asked of it."""
 

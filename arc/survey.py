@@ -22,6 +22,7 @@ from .errors import (
     HostKeyType,
     HostKeyUnknown,
     LoginRefused,
+    NodeCannotServe,
     NodeRefused,
     NodeSilent,
     NodeUnreachable,
@@ -41,7 +42,8 @@ _NOBODYS = Role()
 _RULES: tuple[tuple[type[ArcError], str], ...] = (
     (OtherHub, "other_hub"),
     (HostKeyChanged, "host_key"), (HostKeyUnknown, "host_key"), (HostKeyType, "host_key"),
-    (LoginRefused, "login"), (NoNodeProgram, "no_node"), (WrongNode, "wrong_node"),
+    (LoginRefused, "login"), (NoNodeProgram, "no_node"), (NodeCannotServe, "cannot_serve"),
+    (WrongNode, "wrong_node"),
     (NodeSilent, "silent"), (NodeUnreachable, "unreachable"), (OutcomeUnknown, "silent"),
     (AnswerUnreadable, "unreadable"), (NodeRefused, "refused"),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from agent_node.errors import BadInput
@@ -11,6 +12,7 @@ from agent_node.text import safe_text
 from arc.errors import (
     AnswerUnreadable,
     ArcError,
+    NodeCannotServe,
     NodeRefused,
     NodeUnreachable,
     NoNodeProgram,
@@ -28,6 +30,9 @@ UNSURE = frozenset({"fault", "batch_full"})
 LATER_HUB = frozenset({"old_term", "other_hub"})
 # The node is there and cannot be spoken to just now; asking again is all that is needed.
 LATER = frozenset({"starting", "crowded"})
+_CODE = re.compile(r"[a-z][a-z_]{1,39}")
+# As its commands print it, in `last_words`: before there is a home it has no other way to say it.
+_ERROR = re.compile(r"\berror\[([a-z][a-z_]{1,39})\]: (.+?)(?:; hint: (.+))?$")
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,25 @@ def parse_trouble(node: str, line: bytes) -> ArcError:
     code, text = code_of(error), text_of(error, "message")
     if code in LATER:
         return NodeUnreachable(node, f"agent-node is {code}: {text}")
-    return NoNodeProgram(node, f"agent-node cannot serve: {code}: {text}")
+    return _cannot_serve(node, code, text, text_of(error, "hint"))
+
+
+def last_trouble(node: str, words: str) -> NodeCannotServe | None:
+    """The same from the last words of a program that ended; None: they are no error of a node's."""
+    found = _ERROR.search(words)
+    return found and _cannot_serve(node, found[1], found[2], found[3] or "")
+
+
+def _cannot_serve(node: str, code: str, text: str, hint: str) -> NodeCannotServe:
+    because = f"agent-node cannot serve: {code}: {text}"
+    return NodeCannotServe(node, because, hint=_what_now(node, code, hint))
+
+
+def _what_now(node: str, code: str, hint: str) -> str:
+    """The node's own advice or, where it gave none, the page on its code; a name, no other word."""
+    if hint:
+        return f"on {node}: {hint}"
+    return f"arc explain {code}" if _CODE.fullmatch(code) else ""
 
 
 def refusal(node: str, do: str, error: JsonValue, *, changes: bool) -> ArcError:

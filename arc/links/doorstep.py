@@ -7,7 +7,7 @@ from agent_node.lines import Lines
 from agent_node.text import safe_text
 from arc.errors import AnswerUnreadable, ArcError, NoNodeProgram
 
-from .answers import Greeting, last_words, parse_greeting, parse_trouble
+from .answers import Greeting, last_trouble, last_words, parse_greeting, parse_trouble
 
 GREETING = b'{"agent-node":'
 TROUBLE = b'{"id":null,"ok":false,'  # what a node that cannot serve says in place of a greeting
@@ -61,6 +61,8 @@ class Doorstep:
         if exit_status in (NOT_FOUND, NOT_EXECUTABLE):
             text = f"there is no agent-node to start (exit {exit_status}){said}"
             return NoNodeProgram(self._node, text, hint=INSTALL)
+        if exit_status and (trouble := last_trouble(self._node, words)) is not None:
+            return trouble
         return NoNodeProgram(self._node, f"agent-node ended before it greeted: {why}{said}")
 
     def _greeting(self, line: bytes) -> Greeting | ArcError:

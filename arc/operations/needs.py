@@ -28,7 +28,7 @@ NO_DAEMON = "no daemon has run here yet"
 _LIVE = {"dispatcher_runs", "node_answers"}
 _SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
 # Rules under which a node is unseen because somebody has to decide something.
-_FOR_A_PERSON = {"host_key", "login", "no_node", "wrong_node", "unreadable"}
+_FOR_A_PERSON = {"host_key", "login", "no_node", "cannot_serve", "wrong_node", "unreadable"}
 _TRY = {"host_key": "arc explain ARC-SSH-HOSTKEY", "login": "arc explain ARC-SSH-LOGIN"}
 
 

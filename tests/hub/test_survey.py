@@ -17,8 +17,10 @@ from arc.errors import (
     ArcError,
     HostKeyChanged,
     LoginRefused,
+    NodeCannotServe,
     NodeSilent,
     NodeUnreachable,
+    NoNodeProgram,
     OtherHub,
 )
 from arc.links import Link, Told
@@ -81,6 +83,8 @@ def test_a_silent_node_delays_nobody_beyond_its_own_deadline(tmp_path: Path) -> 
         (NodeUnreachable("iris", "no route"), "unreachable"),
         (HostKeyChanged("iris", "another key"), "host_key"),
         (LoginRefused("iris", "not this key"), "login"),
+        (NodeCannotServe("iris", "agent-node cannot serve: bad_settings"), "cannot_serve"),
+        (NoNodeProgram("iris", "there is no agent-node to start"), "no_node"),
         (NodeSilent("iris", "no answer"), "silent"),
         (AnswerUnreadable("iris", "garbage"), "unreadable"),
         (OtherHub("a later hub"), "other_hub"),

@@ -13,6 +13,7 @@ import pytest
 
 from arc.errors import (
     AnswerUnreadable,
+    NodeCannotServe,
     NodeSilent,
     NodeUnreachable,
     NoNodeProgram,
@@ -76,8 +77,20 @@ async def test_a_program_that_is_not_there_is_named() -> None:
 
 async def test_what_serve_cannot_do_is_said_in_its_own_words(tmp_path: Path) -> None:
     link = a_link(PipeWay("iris", tmp_path / "missing"))
-    with pytest.raises(NoNodeProgram, match="home"):
+    with pytest.raises(NodeCannotServe, match="home_missing") as raised:
         await link.ask("status")
+    assert raised.value.hint == "on iris: create it with: agent-node init --name NAME"
+    await link.close()
+
+
+async def test_a_mistake_in_node_toml_is_told_as_the_node_tells_it(tmp_path: Path) -> None:
+    home = a_home(tmp_path)
+    (home / "node.toml").write_text("name = 'iris'\nqueue_min = 3\n")
+    link = a_link(PipeWay("iris", home))
+    with pytest.raises(NodeCannotServe, match=r"bad_settings: .*node\.toml:2: queue_min") as raised:
+        await link.ask("status")
+    assert raised.value.hint
+    assert "nodes add" not in raised.value.hint
     await link.close()
 
 

@@ -14,6 +14,7 @@ from agent_node.strict import LINE_MAX
 from arc.errors import (
     AnswerUnreadable,
     ArcError,
+    NodeCannotServe,
     NodeRefused,
     NodeSilent,
     NodeUnreachable,
@@ -121,8 +122,29 @@ async def test_a_greeting_that_cannot_be_believed_is_unreadable(line: bytes) -> 
 async def test_a_node_that_cannot_serve_is_quoted() -> None:
     peer = Peer(greets=False)
     peer.says(b'{"id":null,"ok":false,"error":{"code":"store_corrupt","message":"page 7"}}\n')
-    with pytest.raises(NoNodeProgram, match="store_corrupt: page 7"):
+    with pytest.raises(NodeCannotServe, match="store_corrupt: page 7") as raised:
         await peer.talk.greeted(1)
+    assert raised.value.hint == "arc explain store_corrupt"
+
+
+async def test_a_node_that_cannot_serve_gives_its_own_advice() -> None:
+    """Taken away once: called `no_node`, it had the operator join the machine anew."""
+    peer = Peer(greets=False)
+    peer.says(b'{"id":null,"ok":false,"error":{"code":"home_open_to_others","message":"/x: 0755",'
+              b'"hint":"chmod 700 /x"}}\n')  # fmt: skip
+    with pytest.raises(NodeCannotServe) as raised:
+        await peer.talk.greeted(1)
+    assert raised.value.hint == "on iris: chmod 700 /x"
+
+
+@pytest.mark.parametrize("code", ["; rm -rf ~", "$(reboot)", "Two Words", "x" * 41])
+async def test_a_code_that_is_no_name_is_quoted_and_never_told_to_be_typed(code: str) -> None:
+    peer = Peer(greets=False)
+    said = {"id": None, "ok": False, "error": {"code": code, "message": "no"}}
+    peer.says(json.dumps(said, separators=(",", ":")).encode() + b"\n")
+    with pytest.raises(NodeCannotServe) as raised:
+        await peer.talk.greeted(1)
+    assert raised.value.hint == ""
 
 
 async def test_a_node_that_only_starts_is_asked_again_later() -> None:
