@@ -105,7 +105,7 @@ def test_five_hundred_nodes_cost_a_second_of_watching_very_little(desk: Desk) ->
     for n in range(20):
         desk.hub.journal.runs.log("something_happened")
         desk.hub.last_look_s += 0.001 * (n % 2)  # every other time there was a look
-        began = time.perf_counter()
+        began = time.process_time()  # beside other tests the wall's time is theirs, too
         asyncio.run(page_now(desk.hub, {}))
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
     assert sorted(took)[10] < 0.2
