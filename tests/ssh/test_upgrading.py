@@ -12,9 +12,10 @@ import pytest
 
 from arc import door
 from tests.node.upgrading.programs import IMPATIENT, Pyz, a_broken_program, a_program
-from tests.ssh.joining_desk import Operator
+from tests.ssh.joining_desk import Operator, an_operator
 from tests.ssh.lab import Lab
 from tests.ssh.lab_node import Home, LabNode
+from tests.ssh.two_users import TwoUsers
 from tools.sources import ROOT
 
 WORK = b"""\
@@ -140,3 +141,56 @@ def test_the_hubs_own_key_brings_no_code(joined: Joined) -> None:
     key = joined.operator.state / "keys" / "hub_ed25519"
     code, outcomes = joined.upgrade(a_program("0.2.0"), "--key", str(key))
     assert (code, outcomes) == (1, {"iris": "refused", "loom": "not_begun"})
+
+
+OTHERS_WORK = WORK.decode().replace("/home/agent", "/home/arc-run")
+
+
+def test_an_upgrade_leaves_alone_what_runs_as_another_user(lab: Lab, tmp_path: Path) -> None:
+    """The daemon becomes the new program in its place; who starts tasks there is started anew.
+
+    Guard: with `hand_nothing_on` out and an end of its socket that exec keeps, the old one stays.
+    """
+    ada, node = an_operator(tmp_path, lab)
+    two = TwoUsers(node)
+    home = two.home
+    ada.joined(node)
+    until(lambda: len(of_others(node)) >= 2)  # whoever leads to that user, and is it
+    starters = {*of_others(node)}
+    two.add(OTHERS_WORK)
+    until(log_is(node, "began\n"))
+    runs = the_task_and_its_shim(node)
+    new = a_program("0.2.0", IMPATIENT)
+    path = tmp_path / "new.pyz"
+    path.write_bytes(new.content)
+    ran = ada.arc("nodes", "upgrade", "iris", "--file", str(path), "--yes", "--json")
+    assert [one["outcome"] for one in ran.data["nodes"]] == ["upgraded"], (ran.out, ran.err)
+    until(lambda: not (starters - runs) & {*of_others(node)})
+    assert the_task_and_its_shim(node) == runs
+    assert home.run("status")["version"] == "0.2.0"
+    node.write("/home/arc-run/go", b"", user="arc-run")
+    until(log_is(node, "began\nended\n"))
+    until(lambda: home.run("status")["counts"] == {"COMPLETED": 1})
+    two.add(OTHERS_WORK)  # and the new one starts tasks as that user
+    until(log_is(node, "began\nended\nbegan\nended\n"))
+
+
+def of_others(node: LabNode) -> dict[str, tuple[str, str]]:
+    """Whatever runs as the tasks' user or leads there: its parent and its name, by pid."""
+    ran = node.exec(["ps", "-eo", "pid=,ppid=,user=,comm="], check=False).stdout.decode()
+    found = [line.split() for line in ran.splitlines()]
+    return {pid: (parent, name) for pid, parent, user, name in found
+            if user == "arc-run" or name == "sudo"}  # fmt: skip
+
+
+def the_task_and_its_shim(node: LabNode) -> set[str]:
+    """Their pids: what works, and whoever waits beside it."""
+    ((shim, task),) = [(parent, pid) for pid, (parent, name) in of_others(node).items()
+                       if name == "sh"]  # fmt: skip
+    return {shim, task}
+
+
+def log_is(node: LabNode, text: str) -> Callable[[], bool]:
+    """Whether the other user's tasks wrote this, and no more."""
+    path = node.path("/home/arc-run/log")
+    return lambda: path.exists() and path.read_text() == text
