@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .desk import free_bytes
 from .home import Home
 from .log import log
-from .store.transaction import Live
+from .store.live import Live
 
 AGAIN_S = 5.0  # while a full disk keeps work waiting
 

@@ -9,10 +9,11 @@ from ..spec import hash_of
 from ..task import UNDERWAY, State
 from .care import FOREVER, let_anyone, words_against_others
 from .history import LIFE, begin_life
+from .live import ClaimedRow
 from .purses import purse_of
 from .rows import JUST_CLAIMED, claimed_task
 from .spending import Ask, set_aside_or_refuse
-from .transaction import LAST_EVENT, LINK_AGENTS, ClaimedRow, Transaction, may_change
+from .transaction import LAST_EVENT, LINK_AGENTS, Transaction, may_change
 from .turns import order_ms, usual_growth
 
 # What a task is worth and its `seq` as one number, so that the least of the few first ones is found

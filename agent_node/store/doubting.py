@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Literal
 
 from ..queries import Doubt, Doubts, Given, Moved
+from .move_tables import UNSETTLED
 from .transaction import Transaction
+from .transfers import HELD_HERE, IN_ESCROW
 
-_DOUBTS = """
+_COLUMNS = """
 SELECT x.xfer, x.uid, x.epoch, x.side, x.outcome, x.peer, x.peer_incarnation,
-       max(0.0, (julianday(?) - julianday(x.at)) * 86400.0)
-  FROM transfer x
- WHERE x.settled_at IS NULL
-   AND ((x.side = 'giver' AND x.outcome IN ('escrowed', 'committed', 'aborted'))
-     OR (x.side = 'taker' AND x.outcome = 'held'))
- ORDER BY x.xfer
+       max(0.0, (julianday(:now) - julianday(x.at)) * 86400.0)
+"""
+_DOUBTS = f"""
+{_COLUMNS} FROM {IN_ESCROW} AND x.settled_at IS NULL AND x.side = 'giver'
+UNION ALL
+{_COLUMNS} FROM {HELD_HERE} AND x.settled_at IS NULL AND x.side = 'taker'
+UNION ALL
+{_COLUMNS} FROM transfer x WHERE {UNSETTLED}
+ ORDER BY 1
 """
 _DoubtState = Literal["ESCROW", "HELD", "MOVED", "ABORTED"]
 _DOUBT_STATES: dict[str, _DoubtState] = {
@@ -27,7 +32,7 @@ def doubts(tx: Transaction, query: Doubts) -> tuple[Doubt, ...]:
     return tuple(
         Doubt(xfer, uid, epoch, side, _DOUBT_STATES[outcome], peer, incarnation, round(age, 3))
         for xfer, uid, epoch, side, outcome, peer, incarnation, age in tx.db.execute(
-            _DOUBTS, (tx.stamp,)
+            _DOUBTS, {"now": tx.stamp}
         )
     )
 

@@ -10,7 +10,9 @@ from ..fields import TAG_MAX
 from ..moves import Escrow, Move, Settle, Transferred
 from ..spec import hash_of
 from ..task import State, Task
-from .rows import WHOLE, attempts_of, find_task, task_of
+from .move_tables import OF_A_MOVE
+from .past_attempts import attempts_of
+from .rows import WHOLE, find_task, task_of
 from .spending import Ask, afford_move
 from .transaction import Transaction, check_sender, check_term, may_change
 from .transfers import (
@@ -104,9 +106,10 @@ def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> T
     if tx.live.budgeted:
         Ask(tx, move.uid, moves=True).reserve(away=move.xfer)
     lease = (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
-    write_record(tx, _record(command, move, "escrowed"), lease=lease)
-    tx.event("task_escrowed", move.uid, was="READY", state="ESCROW", by=command.sender.by,
-             because=command.why, data={"xfer": move.xfer, "to": command.to})  # fmt: skip
+    write_record(tx, _record(command, move, "escrowed"), lease=lease, event=tx.next_event)
+    tx.event("task_escrowed", move.uid, n=OF_A_MOVE, was="READY", state="ESCROW",
+             by=command.sender.by, because=command.why,
+             data={"xfer": move.xfer, "to": command.to})  # fmt: skip
     return _offer(tx, move.xfer, move.uid, row)
 
 

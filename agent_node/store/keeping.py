@@ -6,7 +6,8 @@ import json
 
 from ..spec import values_of
 from ..task import State, Task, built_task
-from .rows import attempts_of, life_of
+from .past_attempts import attempts_of
+from .rows import life_of
 from .transaction import Transaction, may_change
 
 # The copy is made by the statement that reads the row: what the hash covers as the text that it
@@ -46,4 +47,4 @@ def kept_task(tx: Transaction, uid: str) -> Task:
         "SELECT life, spec FROM tombstone WHERE uid = ?", (uid,)
     ).fetchone()
     fields = {**values_of(spec), **json.loads(life), "attempts": attempts_of(tx.db, uid)}
-    return built_task({**fields, "pinned": bool(fields["pinned"])})
+    return built_task({**fields, "pinned": bool(fields.get("pinned"))})

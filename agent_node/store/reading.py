@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ..lines import encode
 from ..queries import (
     AgentFacts,
     Due,
-    Events,
     Facts,
     Listed,
     ListTasks,
@@ -23,26 +20,28 @@ from ..queries import (
     Shown,
     ShowTask,
 )
-from ..strict import JsonObject, JsonValue
+from ..strict import JsonObject
 from ..task import State, Task
 from .artifact_inputs import missing_count
 from .beats import as_beaten, last_beat
 from .care import retried_count
+from .chronicle import events_of, moves_of
 from .dead import care_of, cares_of
 from .elsewhere import awaiting_count
 from .graph_reading import graph_count
-from .history import ATTEMPTS, LAST_COMPLETED, LAST_FILED, UNPROVED
+from .history import LAST_COMPLETED, LAST_FILED, UNPROVED
 from .keeping import kept_task
 from .oldest import oldest_ready_at
+from .past_attempts import attempts_of
 from .purses import remaining_usd
-from .rows import WHOLE, WITHOUT_BODY, attempts_of, task_of, with_history
+from .rows import WHOLE, WITHOUT_BODY, task_of, with_history
 from .transaction import Transaction
+from .transfers import HELD_HERE
 from .turns import orders_of
 from .unaffordable import unaffordable_count
 from .waking import next_at, next_lease
 
 FAILING_STREAK = 5
-SHOWN_MAX = 1024 * 1024  # bytes of the events of one task that are told with it
 
 
 def facts(tx: Transaction, query: Facts) -> NodeFacts:
@@ -70,7 +69,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
 
 
 _PINNED = "SELECT count(*) FROM task WHERE state = 'READY' AND pinned = 1"
-_OLDEST_HELD = "SELECT min(at) FROM transfer WHERE outcome = 'held' AND settled_at IS NULL"
+_OLDEST_HELD = f"SELECT min(x.at) FROM {HELD_HERE}"
 
 
 def _unmet(tx: Transaction) -> tuple[tuple[tuple[str, ...], int], ...]:
@@ -191,18 +190,6 @@ def _kept(tx: Transaction, uid: str) -> Task:
     return replace(kept_task(tx, uid), state=State.MOVED, epoch=epoch)
 
 
-# An attempt names its own events: one when it was claimed, one when it started, and up to two in
-# one transaction at its end (it failed, and what follows from that).
-_EVENTS_OF = f"""
-SELECT * FROM event WHERE uid = :uid AND n IS NULL
-UNION
-SELECT e.* FROM {ATTEMPTS} a JOIN event e
-    ON e.seq IN (a.claim_event, a.start_event, a.end_event - 1, a.end_event)
-   AND e.uid = a.uid AND e.n = a.n
- ORDER BY 1
-"""
-
-
 def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     """The task with its attempts, moves and events; from the kept copy when it moved away."""
     uid = query.uid
@@ -216,64 +203,9 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
         task = _kept(tx, uid)
     else:
         return None
-    moves = _dicts(tx.db, "SELECT * FROM transfer WHERE uid = ? ORDER BY xfer", (uid,))
-    events = _newest(_dicts(tx.db, _EVENTS_OF, {"uid": uid}))
     said = tuple(one for one in attempts if isinstance(one, dict))
     order = orders_of(tx, [uid]).get(uid, {})
-    return Shown(task, said, moves, events, care_of(tx, uid), order)
-
-
-def _newest(events: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
-    """As many as an answer holds beside all else; a task may have been tried for weeks."""
-    left, kept = SHOWN_MAX, list[JsonObject]()
-    for event in reversed(events):
-        left -= len(encode(event).encode())
-        if left < 0:
-            break
-        kept.append(event)
-    return tuple(reversed(kept))
-
-
-def _dicts(
-    db: sqlite3.Connection, query: str, values: tuple[object, ...] | dict[str, object]
-) -> tuple[JsonObject, ...]:
-    cursor = db.execute(query, values)
-    names = [column[0] for column in cursor.description]
-    return tuple(_dict(names, row) for row in cursor)
-
-
-def _dict(names: list[str], row: tuple[JsonValue, ...]) -> JsonObject:
-    said: JsonObject = {
-        name: value for name, value in zip(names, row, strict=True) if value is not None
-    }
-    for name in ("data", "traits"):
-        if isinstance(said.get(name), str):
-            said[name] = json.loads(str(said[name]))
-    return said
-
-
-_DOMAIN = """,
-  CASE WHEN e.event IN ('task_completed', 'task_failed') THEN t.domain END AS domain,
-  CASE WHEN e.event IN ('task_completed', 'task_failed')
-       THEN json_extract(t.spec, '$.type') END AS type"""
-# Who made it is told by its kind alone; what a task is about is nobody's business here.
-_TRAITS = """,
-  CASE WHEN t.uid IS NOT NULL
-        AND e.event IN ('task_added', 'task_held', 'task_arrived', 'task_claimed') THEN
-    json_object('priority', t.priority, 'domain', t.domain, 'skills', json(t.skills),
-                'needs', json(t.needs), 'pinned', json(iif(t.pinned, 'true', 'false')),
-                'expected_s', t.expected_s,
-                'source', substr(t.source, 1, instr(t.source || ':', ':') - 1))
-  END AS traits"""
-_EVENTS = "SELECT e.*{also} FROM event e {tasks} WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
-_OF_TASKS = "LEFT JOIN task t ON t.uid = e.uid"
-
-
-def events(tx: Transaction, query: Events) -> tuple[JsonObject, ...]:
-    """Numbered events after a number, oldest first."""
-    also = (_DOMAIN if query.domains else "") + (_TRAITS if query.traits else "")
-    asked = (query.after_seq, query.limit)
-    return _dicts(tx.db, _EVENTS.format(also=also, tasks=_OF_TASKS if also else ""), asked)
+    return Shown(task, said, moves_of(tx, uid), events_of(tx, uid), care_of(tx, uid), order)
 
 
 def next_due(tx: Transaction, query: NextDue) -> Due:

@@ -14,8 +14,9 @@ from .edges import tie_inputs
 from .hearsay import hear_of, known_incarnation
 from .history import ATTEMPTS
 from .keeping import keep_copy, kept_task
+from .past_attempts import keep_attempts
 from .reviving import insist
-from .rows import INSERT_TRAVELLED, keep_attempts, travelled_row
+from .rows import INSERT_TRAVELLED, travelled_row
 from .spending import settle, settle_at_home
 from .taking import let_go
 from .transaction import Transaction, check_sender, may_change

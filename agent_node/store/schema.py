@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .graph_tables import GRAPHS
+from .move_tables import MOVES
 from .order_tables import ORDER
 
 # Each step is one transaction and is never edited once released: a change is a new step.
@@ -269,7 +270,7 @@ CREATE INDEX kept_of ON kept (uid)
 """
 
 STEPS: tuple[str, ...] = (
-    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS,
+    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS, MOVES,
 )  # fmt: skip
 VERSION = len(STEPS)
 

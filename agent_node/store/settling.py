@@ -12,6 +12,7 @@ from ..task import State
 from .care import let_go_of_care
 from .comings import arrived, left
 from .keeping import keep_moved
+from .move_tables import OF_A_MOVE
 from .spending import await_end, give_money_back
 from .transaction import (
     Transaction,
@@ -21,6 +22,7 @@ from .transaction import (
     may_change,
 )
 from .transfers import (
+    IN_ESCROW,
     Record,
     find_record,
     forgotten,
@@ -88,8 +90,9 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
         await_end(tx, record.uid)
     left(tx, record.uid)
     set_outcome(tx, record.xfer, "committed")
-    tx.event("task_moved", record.uid, was="ESCROW", state="MOVED", by=command.sender.by,
-             because=record.why, data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
+    tx.event("task_moved", record.uid, n=OF_A_MOVE, was="ESCROW", state="MOVED",
+             by=command.sender.by, because=record.why,
+             data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
     return Transferred(record.xfer, "committed")
 
 
@@ -123,8 +126,8 @@ def give_back(tx: Transaction, xfer: str, uid: str, because: Because, *, by: str
     tx.moves(State.ESCROW, State.READY)
     give_money_back(tx, xfer)
     set_outcome(tx, xfer, "aborted", because)
-    tx.event("task_given_back", uid, was="ESCROW", state="READY", by=by, because=because.text,
-             data={"xfer": xfer})  # fmt: skip
+    tx.event("task_given_back", uid, n=OF_A_MOVE, was="ESCROW", state="READY", by=by,
+             because=because.text, data={"xfer": xfer})  # fmt: skip
     arrived(tx, uid)
 
 
@@ -162,7 +165,7 @@ def _note_end(tx: Transaction, record: Record, ended: str) -> None:
 def end_leases(tx: Transaction) -> int:
     """Give back every escrow whose lease ended: by boot seconds, or because of a reboot."""
     rows = tx.db.execute(
-        "SELECT xfer, uid FROM transfer WHERE outcome = 'escrowed'"
+        f"SELECT x.xfer, x.uid FROM {IN_ESCROW}"
         " AND (lease_boot <> ? OR lease_until <= ?)",
         (tx.clock.boot_id(), tx.clock.boottime()),
     ).fetchall()

@@ -24,14 +24,14 @@ from .database import check_whole, corrupt, lengthen_log, open_database, transla
 from .forgetting import any_graphs
 from .generation import GenerationFile, Mark, judge, machine_id
 from .history import unknown_attempts
+from .live import Live
 from .purses import note_budgets
-from .transaction import Live, Transaction
+from .transaction import Transaction
 from .turns import last_moment
 from .verbs import answer, carry_out
 
 Outcome = TypeVar("Outcome")
 Answer = TypeVar("Answer")
-
 
 _BUSY = (State.READY, *UNDERWAY, State.ESCROW, State.HELD)
 # Each part from an index of its own; together they count every task.

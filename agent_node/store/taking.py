@@ -10,7 +10,9 @@ from ..strict import JsonObject
 from ..task import State, Task, with_fields
 from .comings import arrived, forget_inputs
 from .edges import tie_inputs
-from .rows import INSERT_OFFERED, keep_attempts, travelled_row
+from .move_tables import OF_A_MOVE
+from .past_attempts import keep_attempts
+from .rows import INSERT_OFFERED, travelled_row
 from .spending import settle_at_home
 from .transaction import (
     Transaction,
@@ -64,9 +66,9 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     keep_attempts(tx, task)
     tie_inputs(tx, task)
     tx.moves(None, State.HELD)
-    write_record(tx, _record(command, offer, "held"))
-    tx.event("task_held", task.uid, state="HELD", by=command.sender.by, because=command.why,
-             data={"xfer": offer.xfer, "from": command.giver})  # fmt: skip
+    write_record(tx, _record(command, offer, "held"), event=tx.next_event)
+    tx.event("task_held", task.uid, n=OF_A_MOVE, state="HELD", by=command.sender.by,
+             because=command.why, data={"xfer": offer.xfer, "from": command.giver})  # fmt: skip
     return Transferred(offer.xfer, "held")
 
 
@@ -141,9 +143,9 @@ def _replace_older_copy(tx: Transaction, offer: Offer) -> None:
     ).fetchone()
     if row is not None:
         because = Because("replaced", f"a later transfer, {offer.xfer}, brought a newer copy")
-        set_outcome(tx, row[0], "dropped", because)
         tx.moves(State.HELD, None)
-        tx.event("task_dropped", offer.task.uid, was="HELD", because=because.text,
+        set_outcome(tx, row[0], "dropped", because)
+        tx.event("task_dropped", offer.task.uid, n=OF_A_MOVE, was="HELD", because=because.text,
                  data={"xfer": row[0]})  # fmt: skip
 
 
@@ -175,8 +177,9 @@ def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferr
     tx.moves(State.HELD, State.READY)
     settle_at_home(tx, record.uid)
     set_outcome(tx, record.xfer, "activated")
-    tx.event("task_arrived", record.uid, was="HELD", state="READY", by=command.sender.by,
-             because=record.why, data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
+    tx.event("task_arrived", record.uid, n=OF_A_MOVE, was="HELD", state="READY",
+             by=command.sender.by, because=record.why,
+             data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
     arrived(tx, record.uid)
     return Transferred(record.xfer, "activated")
 
@@ -219,5 +222,5 @@ def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> Non
     forget_inputs(tx, record.uid)
     tx.moves(State.HELD, None)
     set_outcome(tx, record.xfer, "dropped", because)
-    tx.event("task_dropped", record.uid, was="HELD", by=by, because=because.text,
+    tx.event("task_dropped", record.uid, n=OF_A_MOVE, was="HELD", by=by, because=because.text,
              data={"xfer": record.xfer, "from": record.peer})  # fmt: skip

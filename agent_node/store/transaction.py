@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ..budget import Money
 from ..clock import Clock, iso
 from ..compact import writer
 from ..errors import BrokenRule, Refused
 from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
+from .live import Live
 
 if TYPE_CHECKING:
-    from .beats import Beaten
-    from .ready import Ready
     from .transfers import Record
 
 _compact = writer(sorted_keys=True)
@@ -64,38 +61,6 @@ class NodeRow:
 _NODE_COLUMNS = ", ".join(NodeRow.__dataclass_fields__)
 
 
-@dataclass
-class Live:
-    """What the process knows and the database does not: it changes between transactions."""
-
-    dispatching: bool = False
-    disk_low: bool = False
-    queue_max: int = 10_000
-    tasks_dir: Path | None = None
-    artifacts_dir: Path | None = None  # None: no file is ever here
-    idle_since: str | None = None
-    ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
-    first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
-    # By uid, the attempt that was claimed last; what is missing is read from the task's row.
-    claimed: dict[str, ClaimedRow] = field(default_factory=dict)
-    beats: dict[str, Beaten] = field(default_factory=dict)  # by uid: signs of life, not all written
-    stalled: dict[str, str] = field(default_factory=dict)  # by uid: since when none came
-    failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
-    paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
-    money: Money = field(default_factory=Money)
-    budgeted: bool = False  # whether anything here has, or may have had, a limit of money
-    order_ms: int | None = None  # the latest moment at which something came or was claimed
-    graphs: bool = True  # something here may wait for something else; False: surely nothing does
-
-
-class ClaimedRow(NamedTuple):
-    """What nothing changes about an attempt that this process claimed, where its row is kept."""
-
-    seq: int
-    n: int
-    agent: str
-
-
 class Transaction:
     """Lives from BEGIN IMMEDIATE to COMMIT; `moved` is added to the store's counts after it."""
 
@@ -106,6 +71,7 @@ class Transaction:
     _node: NodeRow | None = None
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
     usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
+    _last_event: int | None = None  # the newest that is written; None: nobody has asked yet
 
     def __init__(
         self,
@@ -190,6 +156,13 @@ class Transaction:
         """How many events this command has still to write, counted from `LAST_EVENT`."""
         return len(self._events)
 
+    @property
+    def next_event(self) -> int:
+        """The number of the event that is noted next, for whoever names it."""
+        if self._last_event is None:
+            (self._last_event,) = self.db.execute(f"SELECT {LAST_EVENT}").fetchone()
+        return self._last_event + len(self._events) + 1
+
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
         self._rows.setdefault(statement, []).append(values)
@@ -198,7 +171,7 @@ class Transaction:
         """Write what was put off, statement by statement in the order they were first used."""
         if self._events:
             self.db.executemany(_EVENT, self._events)
-            self._events = []
+            self._events, self._last_event = [], None
         rows, self._rows = self._rows, {}
         for statement, values in rows.items():
             self.db.executemany(statement, values)

@@ -47,13 +47,20 @@ _COLUMNS = ", ".join(Record.__dataclass_fields__)
 _FIND = f"SELECT {_COLUMNS} FROM transfer WHERE xfer = ?"
 _WRITE = """
 INSERT INTO transfer (xfer, uid, epoch, side, peer, peer_incarnation, why, outcome, rule, because,
-                      lease_boot, lease_until, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      lease_boot, lease_until, at, begun_event)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
+# What is set aside, or held, is found by the state of its task: an index less for each of them.
+IN_ESCROW = """task t CROSS JOIN transfer x ON x.xfer = t.xfer
+ WHERE t.state <> 'READY' AND t.state = 'ESCROW' AND x.outcome = 'escrowed'"""
+HELD_HERE = """task t CROSS JOIN transfer x ON x.xfer = t.xfer
+ WHERE t.state <> 'READY' AND t.state = 'HELD' AND x.outcome = 'held'"""
 _FIND_ALL = f"SELECT {_COLUMNS} FROM json_each(?) w JOIN transfer ON xfer = w.value"
-_SET = "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ? WHERE xfer = ?"
+_SET = (
+    "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ?, ended_event = ? WHERE xfer = ?"
+)
 
 
 def look_up(tx: Transaction, xfers: Iterable[str]) -> None:
@@ -77,15 +84,16 @@ def write_record(
     record: Record,
     *,
     lease: tuple[str, float] | None = None,
+    event: int | None = None,
 ) -> None:
-    """Write down a transfer that was not known here."""
+    """Write down a transfer that was not known here; `event` is the number of its own."""
     if record.peer_incarnation is not None:
         hear_of(tx, (Fenced(record.peer, record.peer_incarnation),))
     boot, until = lease or (None, None)
     values = (
         record.xfer, record.uid, record.epoch, record.side, record.peer,
         record.peer_incarnation, record.why, record.outcome, record.rule, record.because,
-        boot, until, tx.stamp,
+        boot, until, tx.stamp, event,
     )  # fmt: skip
     tx.write_later(_WRITE, values)
     tx.records[record.xfer] = record
@@ -93,12 +101,12 @@ def write_record(
 
 
 def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | None = None) -> None:
-    """The record's next and recorded outcome."""
+    """The record's next and recorded outcome; the event noted next is the one that tells of it."""
     rule, text = (because.rule, because.text) if because else (None, None)
     record = find_record(tx, xfer)
     if record is not None:
         tx.records[xfer] = record.become(outcome, rule, text)
-    tx.write_later(_SET, (outcome, rule, text, tx.stamp, xfer))
+    tx.write_later(_SET, (outcome, rule, text, tx.stamp, tx.next_event, xfer))
     tx.changed = True
 
 

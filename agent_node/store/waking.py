@@ -14,6 +14,7 @@ from .care import forget_cares, forget_marks, let_anyone
 from .forgetting import NEEDED, forget_graphs
 from .settling import end_leases
 from .transaction import Transaction, may_change
+from .transfers import IN_ESCROW
 from .turns import forget_pulls, urge
 from .unaffordable import day_turned, forget_money
 
@@ -60,7 +61,7 @@ def next_lease(tx: Transaction) -> float | None:
     """When the next lease ends, in seconds since boot; 0 for one of an earlier boot, None: none."""
     (until,) = tx.db.execute(
         "SELECT min(CASE lease_boot WHEN ? THEN lease_until ELSE 0 END)"
-        " FROM transfer WHERE outcome = 'escrowed'",
+        f" FROM {IN_ESCROW}",
         (tx.clock.boot_id(),),
     ).fetchone()
     return None if until is None else float(until)

@@ -217,6 +217,28 @@ class Gives(Contract):
         assert shown is not None
         assert [(move["xfer"], move["outcome"]) for move in shown.moves] == [(xfer(), "committed")]
 
+    def test_all_that_happened_in_its_moves_is_told_with_a_task(self, node: NodeAtHand) -> None:
+        """Fails when a move does not name an event of its own, or names another's."""
+        for number in (1, 2, 3):
+            node.has(a_task(number))
+        node.escrow(xfer(1), node.task(uid(1)))
+        node.abort(xfer(1), uid(1))
+        node.gives_away(xfer(2), node.task(uid(1)))
+        node.escrow(xfer(3), node.task(uid(2)), lease_s=10)
+        node.wake(11)
+        node.hold(xfer(4), a_task(4))
+        node.hold(xfer(5), a_task(4, epoch=2))
+        node.drop(xfer(5), uid(4))
+        node.takes(xfer(6), a_task(5))
+        every = node.ask(q.Events(after_seq=0))
+        told = {number: node.events(uid(number)) for number in (1, 2, 3, 5)}
+        for number, events in told.items():
+            assert list(events) == [event for event in every if event.get("uid") == uid(number)]
+        assert [event["event"] for event in told[1]] == [
+            "task_added", "task_escrowed", "task_given_back", "task_escrowed", "task_moved",
+        ]  # fmt: skip
+        assert all("n" not in event for event in every)
+
     def test_what_leaves_and_comes_back_is_the_same_task(self, node: NodeAtHand) -> None:
         given = a_task(body="do it", key="k", tags=["t"], extra={"a": 1.5}, priority=7)
         node.has(given)

@@ -1,0 +1,45 @@
+"""Holds what the process knows of its queue and the database does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..budget import Money
+
+if TYPE_CHECKING:
+    from .beats import Beaten
+    from .ready import Ready
+
+
+@dataclass
+class Live:
+    """What the process knows and the database does not: it changes between transactions."""
+
+    dispatching: bool = False
+    disk_low: bool = False
+    queue_max: int = 10_000
+    tasks_dir: Path | None = None
+    artifacts_dir: Path | None = None  # None: no file is ever here
+    idle_since: str | None = None
+    ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
+    first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
+    # By uid, the attempt that was claimed last; what is missing is read from the task's row.
+    claimed: dict[str, ClaimedRow] = field(default_factory=dict)
+    beats: dict[str, Beaten] = field(default_factory=dict)  # by uid: signs of life, not all written
+    stalled: dict[str, str] = field(default_factory=dict)  # by uid: since when none came
+    failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
+    paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
+    money: Money = field(default_factory=Money)
+    budgeted: bool = False  # whether anything here has, or may have had, a limit of money
+    order_ms: int | None = None  # the latest moment at which something came or was claimed
+    graphs: bool = True  # something here may wait for something else; False: surely nothing does
+
+
+class ClaimedRow(NamedTuple):
+    """What nothing changes about an attempt that this process claimed, where its row is kept."""
+
+    seq: int
+    n: int
+    agent: str

@@ -1,0 +1,119 @@
+"""Reads the attempts of a task as they stand on the wire, and writes down those that it brings."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from ..fields import is_money
+from ..lines import encode
+from ..queries import AttemptsPage
+from ..strict import JsonObject, JsonValue
+from ..task import Task
+from .history import ATTEMPTS
+from .transaction import Transaction, to_json
+
+_ATTEMPT = (
+    "n", "node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
+    "counted", "error_kind", "message", "exit_code", "duration_s", "cost_usd", "tokens",
+)  # fmt: skip
+ATTEMPTS_MAX = 100  # the last so many travel and are shown; their numbers go on all the same
+_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LIMIT :most"
+
+
+def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
+    """The task's attempts so far, wherever they ran, as they stand on the wire."""
+    rows = db.execute(_ATTEMPTS_OF, {"uid": uid, "most": ATTEMPTS_MAX}).fetchall()
+    said = [_attempt_on_wire(row) for row in rows]
+    return [*reversed(said if _are_short(rows) else _shortened(said))]
+
+
+_AFTER = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} WHERE n > :after ORDER BY n LIMIT :most"
+
+
+def attempts_page(tx: Transaction, query: AttemptsPage) -> tuple[JsonObject, ...]:
+    """So many of them, in order: those that follow a number whole, as far as one answer holds them,
+    and always one; without a number the last ones, the older of them in brief.
+    """
+    asked = {"uid": query.uid, "most": query.limit, "after": query.after}
+    if query.after is None:
+        last = [_attempt_on_wire(row) for row in tx.db.execute(_ATTEMPTS_OF, asked)]
+        return tuple(one for one in reversed(_shortened(last)) if isinstance(one, dict))
+    kept, left = list[JsonObject](), HISTORY_MAX
+    for row in tx.db.execute(_AFTER, asked):
+        said = _attempt_on_wire(row)
+        left -= len(encode(said).encode())
+        if left < 0 and kept:
+            break
+        kept.append(said)
+    return tuple(kept)
+
+
+# What a program said of its failures must not keep its task from being shown, moved or told of.
+HISTORY_MAX = 512 * 1024  # bytes on the wire; whatever is older is told in brief
+_BRIEF = 64  # characters of each text
+_SPOKEN = [(_ATTEMPT.index("message"), 6), (_ATTEMPT.index("tokens"), 4)]  # and bytes a character
+
+
+def _are_short(rows: Iterable[Sequence[JsonValue]]) -> bool:
+    """Surely; nothing is encoded for the usual few attempts with a few words each."""
+    most = sum(len(str(row[at] or "")) * wide for row in rows for at, wide in _SPOKEN)
+    return most < HISTORY_MAX // 2
+
+
+def _shortened(newest_first: Iterable[JsonObject]) -> list[JsonValue]:
+    told: list[JsonValue] = []
+    left = HISTORY_MAX
+    for one in newest_first:
+        left -= len(encode(one).encode())
+        told.append(one if left >= 0 else _in_brief(one))
+    return told
+
+
+def _in_brief(one: JsonObject) -> JsonObject:
+    return {name: value[:_BRIEF] if isinstance(value, str) else value
+            for name, value in one.items() if name != "tokens"}  # fmt: skip
+
+
+def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:
+    said: JsonObject = {
+        name: value for name, value in zip(_ATTEMPT, row, strict=True) if value is not None
+    }
+    said["counted"] = bool(said["counted"])
+    if "tokens" in said:
+        said["tokens"] = json.loads(str(said["tokens"]))
+    return said
+
+
+_TEXT = ("node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
+         "error_kind", "message", "cost_usd")  # fmt: skip
+_KEEP_ATTEMPT = (
+    f"INSERT OR IGNORE INTO attempt (uid, {', '.join(_ATTEMPT)})"
+    f" VALUES (?, {', '.join('?' * len(_ATTEMPT))})"
+)
+
+
+def keep_attempts(tx: Transaction, task: Task) -> None:
+    """Write down the attempts that a task brings along; what is known here is not overwritten."""
+    for one in task.attempts:
+        if not isinstance(one, dict) or type(one.get("n")) is not int:
+            continue
+        values: list[object] = [task.uid]
+        for name in _ATTEMPT:
+            value = one.get(name)
+            if name == "cost_usd" and not (isinstance(value, str) and is_money(value)):
+                value = None  # sums are made of these
+            elif name in _TEXT:
+                value = None if value is None else str(value)[:4096]
+            elif name == "tokens":
+                value = None if value is None else to_json(value)
+            elif not isinstance(value, int | float):
+                value = None
+            values.append(value)
+        values[2] = values[2] or "unknown"
+        values[3] = values[3] or "unknown"
+        values[4] = values[4] or "unknown"
+        values[5] = values[5] or tx.stamp
+        values[9] = int(bool(values[9]))
+        tx.db.execute(_KEEP_ATTEMPT, values)
