@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .commands import OWNER, Because, Command, Sender
 from .strict import JsonObject
@@ -12,8 +12,7 @@ from .task import Task
 Why = Literal["stolen", "routed", "drained", "moved", "retried"]
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """One task in a batch, as the giver is asked for it."""
 
     xfer: str
@@ -34,8 +33,7 @@ class Escrow(Command["tuple[Transferred, ...]"]):
     even_if_pinned: bool = False
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """One task as the taker is offered it; `problem` says why it could not be read."""
 
     xfer: str
@@ -55,8 +53,7 @@ class Hold(Command["tuple[Transferred, ...]"]):
     even_if_stopped: bool = False
 
 
-@dataclass(frozen=True)
-class Settle:
+class Settle(NamedTuple):
     """One transfer in a batch of commit, abort, settled, activate or drop."""
 
     xfer: str
@@ -92,8 +89,7 @@ class Settled(_Settling):
     """At the giver: both ends are done with the transfer."""
 
 
-@dataclass(frozen=True)
-class Transferred:
+class Transferred(NamedTuple):
     """The recorded outcome of one transfer at this node, new or repeated.
 
     `escrowed` carries the task and its hash. `too_old` and `unknown` changed nothing.

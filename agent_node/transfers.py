@@ -84,12 +84,12 @@ def _agreed_wire(asked: Fields) -> int:
 def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
     """These tasks are set aside for another node; each comes whole, with its hash."""
     asked, bounds = request.fields, desk.settings
-    lease_s = asked.seconds("lease_s", LEASE_MAX_S) or LEASE_S
+    lease_s, peer = asked.seconds("lease_s", LEASE_MAX_S) or LEASE_S, _peer_of(asked)
     command = moves.Escrow(
         to=asked.node("to"),
         why=_why(asked),
         lease_s=min(max(lease_s, bounds.lease_min_s), bounds.lease_max_s),
-        moves=tuple(_move(entry, asked) for entry in asked.objects("moves", MOVES_MAX)),
+        moves=tuple(_move(entry, peer) for entry in asked.objects("moves", MOVES_MAX)),
         sender=session.sender(request),
         even_if_pinned=asked.flag("even_if_pinned"),
     )
@@ -102,19 +102,15 @@ def _why(asked: Fields) -> moves.Why:
     return asked.word("why", "stolen", "routed", "drained", "moved", "retried")
 
 
-def _move(entry: Fields, request: Fields) -> moves.Move:
-    return moves.Move(
-        xfer=entry.ulid("xfer"),
-        uid=entry.ulid("uid"),
-        epoch=entry.whole("epoch", 1, EPOCH_MAX),
-        peer_incarnation=_peer_incarnation(entry, request),
-    )
+def _move(entry: Fields, peer: str | None) -> moves.Move:
+    epoch = entry.whole("epoch", 1, EPOCH_MAX)
+    return moves.Move(entry.ulid("xfer"), entry.ulid("uid"), epoch, _peer_of(entry, peer))
 
 
-def _peer_incarnation(entry: Fields, request: Fields) -> str | None:
-    """Said by the move itself, or once for all of them."""
-    name = "peer_incarnation"
-    return entry.maybe_text(name) if entry.has(name) else request.maybe_text(name)
+def _peer_of(entry: Fields, otherwise: str | None = None) -> str | None:
+    """The incarnation of the other side: said by the move itself, or once for all of them."""
+    said = entry.maybe_text("peer_incarnation")
+    return otherwise if said is None else said
 
 
 def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
@@ -122,10 +118,11 @@ def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
     asked = request.fields
     offers: list[moves.Offer] = []
     bad: dict[int, Transferred] = {}
+    peer = _peer_of(asked)
     for place, entry in enumerate(asked.objects("moves", MOVES_MAX)):
         xfer = entry.ulid("xfer")
         try:
-            offers.append(_offer(entry, asked, xfer))
+            offers.append(_offer(entry, peer, xfer))
         except BadInput as error:
             because = Because("bad_task", str(error)[:500])
             bad[place] = Transferred(xfer, "refused", because)
@@ -140,16 +137,12 @@ def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
     return {"results": [transferred_out(moved) for moved in merged(bad, held)]}
 
 
-def _offer(entry: Fields, request: Fields, xfer: str) -> moves.Offer:
+def _offer(entry: Fields, peer: str | None, xfer: str) -> moves.Offer:
     document = entry.inside("task").values
     if document.get("epoch") is None:
         raise BadInput("missing; a task that moves says its epoch", "epoch")
-    return moves.Offer(
-        xfer=xfer,
-        task=task_from(document),
-        sha256=str(entry.take("sha256", text(64))),
-        peer_incarnation=_peer_incarnation(entry, request),
-    )
+    task = task_from(document)
+    return moves.Offer(xfer, task, str(entry.take("sha256", text(64))), _peer_of(entry, peer))
 
 
 Handler = Callable[[Desk, Session, Request], JsonObject]
@@ -160,7 +153,8 @@ def settling(kind: type[Settling]) -> Handler:
 
     def answer(desk: Desk, session: Session, request: Request) -> JsonObject:
         entries = request.fields.objects("moves", MOVES_MAX)
-        settles = tuple(_settle(entry, request.fields) for entry in entries)
+        peer = _peer_of(request.fields)
+        settles = tuple(_settle(entry, peer) for entry in entries)
         command: Settling = kind(settles, session.sender(request))
         results = desk.apply(request, command)
         return {"results": [transferred_out(moved) for moved in results]}
@@ -168,14 +162,11 @@ def settling(kind: type[Settling]) -> Handler:
     return answer
 
 
-def _settle(entry: Fields, request: Fields) -> moves.Settle:
+def _settle(entry: Fields, peer: str | None) -> moves.Settle:
     return moves.Settle(
-        xfer=entry.ulid("xfer"),
-        uid=entry.ulid("uid"),
-        peer=entry.node("peer"),
-        peer_incarnation=_peer_incarnation(entry, request),
-        ended=entry.maybe_text("ended"),
-    )
+        entry.ulid("xfer"), entry.ulid("uid"), entry.node("peer"), _peer_of(entry, peer),
+        entry.maybe_text("ended"),
+    )  # fmt: skip
 
 
 def answer_bar(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -103,7 +103,9 @@ def transferred_out(moved: Transferred, *, terse: bool = False) -> JsonObject:
     if moved.task is not None:
         document["task"] = to_wire_tersely(moved.task) if terse else to_wire(moved.task)
         document["sha256"] = moved.sha256
-    return {**document, **because_out(moved.because)}
+    if moved.because is not None:
+        document.update(because_out(moved.because))
+    return document
 
 
 def reowned_out(owned: Reowned) -> JsonObject:

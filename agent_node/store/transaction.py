@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..clock import Clock, iso
 from ..compact import writer
@@ -37,8 +36,7 @@ def _words_to_json(words: tuple[str, ...]) -> str:
     return _compact(list(words))
 
 
-@dataclass(frozen=True)
-class NodeRow:
+class NodeRow(NamedTuple):
     """The node's own row."""
 
     name: str
@@ -58,7 +56,7 @@ class NodeRow:
     hub_instance: str | None = None
 
 
-_NODE_COLUMNS = ", ".join(NodeRow.__dataclass_fields__)
+_NODE_COLUMNS = ", ".join(NodeRow._fields)
 
 
 class Transaction:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..commands import Because
 from ..moves import Fenced, Settle, Transferred
@@ -15,8 +14,7 @@ from .transaction import Transaction
 Side = Literal["giver", "taker"]
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What this node knows of one transfer."""
 
     xfer: str
@@ -32,10 +30,8 @@ class Record:
     settled_at: str | None
 
     def become(self, outcome: str, rule: str | None, because: str | None) -> Record:
-        """The same record with its next outcome; `replace` would cost more than the rest."""
-        record = object.__new__(Record)
-        record.__dict__.update(self.__dict__, outcome=outcome, rule=rule, because=because)
-        return record
+        """The same record with its next outcome."""
+        return Record(*self[:7], outcome, rule, because, self.settled_at)
 
     def answer(self) -> Transferred:
         """The recorded outcome, as it is told to whoever asks (again)."""
@@ -43,7 +39,7 @@ class Record:
         return Transferred(self.xfer, self.outcome, said)
 
 
-_COLUMNS = ", ".join(Record.__dataclass_fields__)
+_COLUMNS = ", ".join(Record._fields)
 _FIND = f"SELECT {_COLUMNS} FROM transfer WHERE xfer = ?"
 _WRITE = """
 INSERT INTO transfer (xfer, uid, epoch, side, peer, peer_incarnation, why, outcome, rule, because,
@@ -67,8 +63,8 @@ def look_up(tx: Transaction, xfers: Iterable[str]) -> None:
     """Read the records of a whole batch at once; `find_record` then knows them."""
     wanted = list(xfers)
     tx.records.update(dict.fromkeys(wanted))
-    for row in tx.db.execute(_FIND_ALL, (json.dumps(wanted),)):
-        tx.records[row[0]] = Record(*row)
+    for record in map(Record._make, tx.db.execute(_FIND_ALL, (json.dumps(wanted),))):
+        tx.records[record.xfer] = record
 
 
 def find_record(tx: Transaction, xfer: str) -> Record | None:
