@@ -103,8 +103,10 @@ def _why(asked: Fields) -> moves.Why:
 
 
 def _move(entry: Fields, peer: str | None) -> moves.Move:
-    epoch = entry.whole("epoch", 1, EPOCH_MAX)
-    return moves.Move(entry.ulid("xfer"), entry.ulid("uid"), epoch, _peer_of(entry, peer))
+    return moves.Move(
+        entry.ulid("xfer"), entry.ulid("uid"), entry.whole("epoch", 1, EPOCH_MAX),
+        _peer_of(entry, peer),
+    )  # fmt: skip
 
 
 def _peer_of(entry: Fields, otherwise: str | None = None) -> str | None:

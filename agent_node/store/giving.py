@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from ..commands import Because
 from ..errors import Refused
 from ..fields import TAG_MAX
 from ..moves import Escrow, Move, Settle, Transferred
 from ..spec import hash_of
+from ..strict import JsonValue
 from ..task import State, Task
 from .move_tables import OF_A_MOVE
-from .past_attempts import attempts_of
-from .rows import WHOLE, find_task, task_of
+from .rows import SET_ASIDE, find_task, task_aside
 from .spending import Ask, afford_move
 from .transaction import Transaction, check_sender, check_term, may_change
 from .transfers import (
@@ -37,7 +38,7 @@ _SET_ASIDE = f"""
 UPDATE task SET state = 'ESCROW', xfer = :xfer, shared = 1
  WHERE uid = :uid AND epoch = :epoch AND (pinned = 0 OR :even_if_pinned)
    AND EXISTS (SELECT 1 FROM node WHERE state <> 'quarantined') AND {may_change(State.ESCROW)}
-RETURNING {WHOLE}, sha256, attempt
+RETURNING {SET_ASIDE}, sha256
 """
 
 
@@ -49,10 +50,10 @@ def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
     look_up(tx, (move.xfer for move in command.moves))
-    room = REPLY_MAX
+    room, lease = REPLY_MAX, (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
     answers: list[Transferred] = []
     for move in command.moves:
-        answer = _escrow_one(tx, command, move, room=room)
+        answer = _escrow_one(tx, command, move, room=room, lease=lease)
         room -= 0 if answer.task is None else size_on_wire(answer.task)
         answers.append(answer)
     return tuple(answers)
@@ -81,7 +82,9 @@ def _fits(tx: Transaction, uid: str, room: int) -> bool:
     return size_on_wire(task) <= room
 
 
-def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> Transferred:
+def _escrow_one(
+    tx: Transaction, command: Escrow, move: Move, *, room: int, lease: tuple[str, float]
+) -> Transferred:
     if room < ROOM_FOR_ONE and not _fits(tx, move.uid, room):
         return refuse(move.xfer, "batch_full", "the reply is full; ask for this one again")
     record = find_record(tx, move.xfer)
@@ -101,16 +104,15 @@ def _escrow_one(tx: Transaction, command: Escrow, move: Move, *, room: int) -> T
     if row is None:
         return _escrow_refused(tx, command, move)
     tx.moves(State.READY, State.ESCROW)
-    if hash_of(row[-3]) != row[-2]:
+    if hash_of(row[-2]) != row[-1]:
         return _park_damaged(tx, command, move)
     if tx.live.budgeted:
         Ask(tx, move.uid, moves=True).reserve(away=move.xfer)
-    lease = (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
     write_record(tx, _record(command, move, "escrowed"), lease=lease, event=tx.next_event)
     tx.event("task_escrowed", move.uid, n=OF_A_MOVE, was="READY", state="ESCROW",
              by=command.sender.by, because=command.why,
              data={"xfer": move.xfer, "to": command.to})  # fmt: skip
-    return _offer(tx, move.xfer, move.uid, row)
+    return _offer(tx, move.xfer, row)
 
 
 def _record(command: Escrow, move: Move, outcome: str, because: Because | None = None) -> Record:
@@ -119,10 +121,9 @@ def _record(command: Escrow, move: Move, outcome: str, because: Because | None =
                   command.why, outcome, rule, text, None)  # fmt: skip
 
 
-def _offer(tx: Transaction, xfer: str, uid: str, row: tuple[object, ...]) -> Transferred:
-    *whole, sha256, attempt = row
-    task = task_of(whole, attempts_of(tx.db, uid) if attempt else None)
-    return Transferred(xfer, "escrowed", task=task, sha256=str(sha256))
+def _offer(tx: Transaction, xfer: str, row: Sequence[JsonValue]) -> Transferred:
+    *said, sha256 = row
+    return Transferred(xfer, "escrowed", None, task_aside(tx, said), str(sha256))
 
 
 def _escrowed_before(tx: Transaction, record: Record, command: Escrow, move: Move) -> Transferred:
@@ -130,8 +131,8 @@ def _escrowed_before(tx: Transaction, record: Record, command: Escrow, move: Mov
     wrong = mismatch(record, asked, "giver")
     if wrong is not None or record.outcome != "escrowed":
         return wrong or record.answer()
-    query = f"SELECT {WHOLE}, sha256, attempt FROM task WHERE uid = ? AND xfer = ?"
-    return _offer(tx, move.xfer, move.uid, tx.db.execute(query, (move.uid, move.xfer)).fetchone())
+    query = f"SELECT {SET_ASIDE}, sha256 FROM task WHERE uid = ? AND xfer = ?"
+    return _offer(tx, move.xfer, tx.db.execute(query, (move.uid, move.xfer)).fetchone())
 
 
 def _escrow_refused(tx: Transaction, command: Escrow, move: Move) -> Transferred:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..spec import hash_of, values_of
-from ..strict import JsonValue
+from ..strict import JsonObject, JsonValue
 from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
 from ..validation import needs_of
 from .past_attempts import attempts_of
@@ -93,27 +93,43 @@ def _silent(*, attempt: int) -> str:
 
 
 JUST_CLAIMED = ", ".join((*_SAID, *_SAID_LISTS, _silent(attempt=1), "spec"))
+SET_ASIDE = ", ".join((*_SAID, *_SAID_LISTS, _silent(attempt=0), "spec"))
 
 
 def claimed_task(tx: Transaction, row: list[JsonValue], *, agent: str) -> Task:
     """The whole task of a row that this transaction claimed, and returned as `JUST_CLAIMED`."""
     silent, spec = row[-2:]
     if not silent:
-        return _read_claimed(tx, row[0])
-    fields = values_of(str(spec))
-    fields.update(zip(_SAID, row, strict=False))
-    words = row[len(_SAID) : -2]
-    if words != _NO_WORDS:
-        fields.update(zip(_SAID_LISTS, map(json.loads, map(str, words)), strict=True))
+        return _read_whole(tx, row[0], just_begun=1)
+    fields = _said(row, spec)
     fields["state"] = "CLAIMED"
     fields["claim"] = {"agent": agent, "claimed_at": tx.stamp, "heartbeat_at": tx.stamp}
     return built_task(fields)
 
 
-def _read_claimed(tx: Transaction, seq: JsonValue) -> Task:
+def task_aside(tx: Transaction, row: Sequence[JsonValue]) -> Task:
+    """The whole task of a row in escrow, selected or returned as `SET_ASIDE`."""
+    silent, spec = row[-2:]
+    if not silent:
+        return _read_whole(tx, row[0], just_begun=0)
+    fields = _said(row, spec)
+    fields["state"] = "ESCROW"
+    return built_task(fields)
+
+
+def _said(row: Sequence[JsonValue], spec: JsonValue) -> JsonObject:
+    fields = values_of(str(spec))
+    fields.update(zip(_SAID, row, strict=False))
+    words = [*row[len(_SAID) : -2]]
+    if words != _NO_WORDS:
+        fields.update(zip(_SAID_LISTS, map(json.loads, map(str, words)), strict=True))
+    return fields
+
+
+def _read_whole(tx: Transaction, seq: JsonValue, *, just_begun: int) -> Task:
     row = tx.db.execute(f"SELECT attempt, uid, {WHOLE} FROM task WHERE seq = ?", (seq,)).fetchone()
     attempt, uid, *whole = row
-    return task_of(whole, attempts_of(tx.db, uid) if attempt > 1 else None)
+    return task_of(whole, attempts_of(tx.db, uid) if attempt > just_begun else None)
 
 
 _NEW = (
@@ -151,10 +167,12 @@ def new_row(
     wake_at: str | None,
     weight: float = 0.0,
     since: str | None = None,
+    sha256: str | None = None,
 ) -> tuple[object, ...]:
     """The values of `INSERT_NEW`; `spec` is the task's own, made once by the caller.
 
-    `weight` is what its graph gives it, in points; `since` is when it began to wait elsewhere.
+    `weight` is what its graph gives it, in points; `since` is when it began to wait elsewhere;
+    `sha256` is the hash of the spec, for whoever has reckoned it already.
     """
     needs = needs_of(task.needs, task.validate) if task.validate else task.needs
     return (
@@ -164,18 +182,24 @@ def new_row(
         int(task.pinned), task.not_before, task.deadline, task.expected_s, task.max_s,
         task.max_attempts, words_to_json(task.models), words_to_json(task.fallback_models),
         task.boost_per_minute, task.heat, wake_at, tx.stamp if state is State.READY else None,
-        *first_turn(tx, task, weight=weight, since=since), hash_of(spec), spec,
+        *first_turn(tx, task, weight=weight, since=since), sha256 or hash_of(spec), spec,
     )  # fmt: skip
 
 
 def travelled_row(
-    tx: Transaction, task: Task, spec: str, *, state: State, xfer: str | None
+    tx: Transaction,
+    task: Task,
+    spec: str,
+    *,
+    state: State,
+    xfer: str | None,
+    sha256: str | None = None,
 ) -> tuple[object, ...]:
     """The values of `INSERT_TRAVELLED`: a task that lived elsewhere before."""
     numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
     highest = max((n for n in numbers if isinstance(n, int)), default=0)
     return (
-        *new_row(tx, task, spec, state=state, wake_at=None, since=task.created_at),
+        *new_row(tx, task, spec, state=state, wake_at=None, since=task.created_at, sha256=sha256),
         task.hops, 1, task.stolen_from, xfer, highest, task.failures,
         task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
         None if task.tokens is None else to_json(task.tokens),

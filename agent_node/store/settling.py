@@ -85,7 +85,7 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
         return refuse(move.xfer, "not_escrow", f"{record.uid} is not in escrow for {move.xfer}")
     tx.db.execute(_LET_GO, (record.uid, record.xfer))
     let_go_of_care(tx, record.uid)
-    tx.moves(State.ESCROW, None)
+    tx.leaves(State.ESCROW)
     if tx.live.budgeted:
         await_end(tx, record.uid)
     left(tx, record.uid)

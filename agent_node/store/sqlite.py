@@ -119,10 +119,9 @@ class SqliteStore:
         if not tx.generation_due and self._clock.boottime() - self._raised_at < 1.0:
             self.unraised = True
             return None
-        row = self._db.execute(
-            "UPDATE node SET generation = generation + 1 RETURNING generation, incarnation, machine"
-        ).fetchone()
-        return Mark(*row)
+        node, raised = tx.node, tx.node.generation + 1
+        self._db.execute("UPDATE node SET generation = ?", (raised,))
+        return Mark(raised, node.incarnation, node.machine)
 
     def _after_commit(self, tx: Transaction, raised: Mark | None) -> None:
         for state, number in tx.moved.items():

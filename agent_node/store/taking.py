@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..commands import Because
 from ..errors import BrokenRule
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
@@ -39,10 +41,43 @@ def hold(tx: Transaction, command: Hold) -> tuple[Transferred, ...]:
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
     look_up(tx, (offer.xfer for offer in command.offers))
-    return tuple(_hold_one(tx, command, offer) for offer in command.offers)
+    copies = _Copies(tx, command)
+    answers = tuple(_hold_one(tx, command, offer, copies) for offer in command.offers)
+    copies.write()
+    return answers
 
 
-def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
+class _Copies:
+    """The copies that one request brings, written together; and what was known here of each."""
+
+    def __init__(self, tx: Transaction, command: Hold) -> None:
+        self._tx, self._rows = tx, list[tuple[object, ...]]()
+        uids = json.dumps([offer.task.uid for offer in command.offers])
+        self._here: dict[str, _Here] = {
+            uid: (state, epoch, gone_at)
+            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (uids,))
+        }
+
+    def here(self, uid: str) -> _Here:
+        """State and epoch of the row, epoch of the tombstone."""
+        return self._here[uid]
+
+    def add(self, task: Task, row: tuple[object, ...]) -> None:
+        """This one is HELD from here on."""
+        self._rows.append(row)
+        self._here[task.uid] = (State.HELD, task.epoch, self._here[task.uid][2])
+
+    def write(self) -> None:
+        """Before anybody looks for them in the table. The node must be active in this statement."""
+        if self._rows:
+            done = self._tx.db.executemany(INSERT_OFFERED, self._rows).rowcount
+            if done != len(self._rows):
+                node = self._tx.node
+                raise BrokenRule(f"{node.name} is {node.state} and would have held a task")
+            self._rows = []
+
+
+def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: _Copies) -> Transferred:
     record = find_record(tx, offer.xfer)
     if record is not None:
         asked = Settle(offer.xfer, offer.task.uid, command.giver, offer.peer_incarnation)
@@ -50,8 +85,9 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     check_term(tx, command.sender.term)
     if forgotten(tx, offer.xfer):
         return unknown_outcome(tx, offer.xfer)
-    spec = spec_of(offer.task)
-    here = tx.db.execute(_KNOWN_HERE, {"uid": offer.task.uid}).fetchone()
+    spec, here = spec_of(offer.task), copies.here(offer.task.uid)
+    if offer.task.key is not None or here != _NOT_HERE:
+        copies.write()
     because = _node_objects(tx, command) or _task_objects(tx, offer, spec, here)
     if because is not None:
         if because.rule != "quarantined":
@@ -60,9 +96,8 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer) -> Transferred:
     if here != _NOT_HERE:
         _replace_older_copy(tx, offer)
     task = _arrived(tx, command, offer.task)
-    row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer)
-    if tx.db.execute(INSERT_OFFERED, row).rowcount != 1:
-        raise BrokenRule(f"{tx.node.name} is {tx.node.state} and would have held {task.uid}")
+    copies.add(task, travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
+                                   sha256=offer.sha256))  # fmt: skip
     keep_attempts(tx, task)
     tie_inputs(tx, task)
     tx.moves(None, State.HELD)
@@ -118,10 +153,10 @@ def _task_objects(tx: Transaction, offer: Offer, spec: str, here: _Here) -> Beca
 
 
 _Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
-_NOT_HERE = (None, None, None)
+_NOT_HERE: _Here = (None, 0, None)
 _KNOWN_HERE = """
-SELECT (SELECT state FROM task WHERE uid = :uid), (SELECT epoch FROM task WHERE uid = :uid),
-       (SELECT epoch FROM tombstone WHERE uid = :uid)
+SELECT j.value, t.state, coalesce(t.epoch, 0), x.epoch FROM json_each(?) j
+  LEFT JOIN task t ON t.uid = j.value LEFT JOIN tombstone x ON x.uid = j.value
 """
 
 

@@ -69,6 +69,7 @@ class Transaction:
     _node: NodeRow | None = None
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
     usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
+    _has_left = False  # some row has gone, and what that changes has not been looked at
     _last_event: int | None = None  # the newest that is written; None: nobody has asked yet
 
     def __init__(
@@ -123,6 +124,11 @@ class Transaction:
             self.moved[state] = self.moved.get(state, 0) + number
         self.changed = True
 
+    def leaves(self, was: str) -> None:
+        """Count a row that goes, in a command that puts no other in its place."""
+        self.moved[was] = self.moved.get(was, 0) - 1
+        self._has_left = self.changed = True
+
     def _note_gone(self) -> None:
         """A row that went may leave its `seq` to the next one that comes."""
         known = self.live.first_comer
@@ -167,6 +173,9 @@ class Transaction:
 
     def flush(self) -> None:
         """Write what was put off, statement by statement in the order they were first used."""
+        if self._has_left:
+            self._has_left = False
+            self._note_gone()
         if self._events:
             self.db.executemany(_EVENT, self._events)
             self._events, self._last_event = [], None

@@ -51,10 +51,14 @@ def first_turn(
     if (
         task.boost_per_minute is None
         and task.deadline is None
-        and not (task.heat or weight or since or task.not_before)
+        and not (task.heat or weight or task.not_before)
     ):
         stands = base_of(task.priority, task.priority_100) * POINT
-        return Turn(USUAL_PACE, stands + usual_growth(tx))
+        if since is None:
+            return Turn(USUAL_PACE, stands + usual_growth(tx))
+        now = order_ms(tx)
+        arrived = min(milliseconds(parse_iso(since)), now)
+        return Turn(USUAL_PACE, arriving(stands, USUAL_PACE, arrived_ms=arrived, now_ms=now))
     now = order_ms(tx)
     urgency = _draw(tx, task, weight=weight, now=now)
     arrived = now if since is None else min(milliseconds(parse_iso(since)), now)

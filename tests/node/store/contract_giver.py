@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,27 @@ class Gives(Contract):
         assert isinstance(attempt, dict)
         assert attempt["n"] == 1
         assert taken.interruptions == 1
+
+    @pytest.mark.parametrize("fields", [
+        {}, {"tags": ["t"], "priority": 7, "domain": "d"}, {"heat": 2}, {"fallback_models": ["f"]},
+        {"priority_100": 33}, {"deadline": "2030-01-01T00:00:00.000Z"}, {"boost_per_minute": 3},
+    ])  # fmt: skip
+    def test_an_escrow_hands_over_what_the_task_says(
+        self, node: NodeAtHand, fields: dict[str, Any]
+    ) -> None:
+        """Whatever a column holds, the taker is given the task that `show` prints."""
+        node.has(a_task(**fields))
+        taken = node.escrow(xfer(), node.task(uid()))
+        assert taken.task == node.task(uid())
+        assert node.escrow(xfer(), node.task(uid())).task == taken.task
+
+    def test_an_escrow_hands_over_what_became_of_earlier_attempts(self, node: NodeAtHand) -> None:
+        node.has(a_task())
+        node.finish(node.running(), "interrupted", message="the machine went down")
+        taken = node.escrow(xfer(), node.task(uid()))
+        assert taken.task == node.task(uid())
+        assert taken.task is not None
+        assert (taken.task.interruptions, len(taken.task.attempts)) == (1, 1)
 
     def test_commit_makes_it_the_takers_and_keeps_the_whole_task(self, node: NodeAtHand) -> None:
         given = node.has(a_task(body="do it", key="k"))

@@ -136,6 +136,26 @@ class Takes(Contract):
         assert answer.because is not None
         assert uid(1) in answer.because.text
 
+    def test_two_tasks_of_one_key_in_one_request_are_not_both_held(self, node: NodeAtHand) -> None:
+        tasks = a_task(1), a_task(2, key="k"), a_task(3, key="k"), a_task(4)
+        held = node.say(m.Hold("forge", "stolen", tuple(
+            m.Offer(xfer(number), task, hash_of(spec_of(task)))
+            for number, task in enumerate(tasks, 1))))  # fmt: skip
+        assert [one.outcome for one in held] == ["held", "held", "refused", "held"]
+        assert rule_of(held[2]) == "key_taken"
+        assert [node.state(task.uid) for task in tasks] == ["HELD", "HELD", None, "HELD"]
+
+    def test_one_request_that_brings_a_task_twice_holds_it_once(self, node: NodeAtHand) -> None:
+        tasks = a_task(1), a_task(1), a_task(1, epoch=5), a_task(2)
+        held = node.say(m.Hold("forge", "stolen", tuple(
+            m.Offer(xfer(number), task, hash_of(spec_of(task)))
+            for number, task in enumerate(tasks, 1))))  # fmt: skip
+        assert [one.outcome for one in held] == ["held", "refused", "held", "held"]
+        assert rule_of(held[1]) == "already_here"
+        assert node.task(uid(1)).epoch == 6
+        assert node.activate(xfer(1), uid(1)).outcome == "dropped"
+        assert node.activate(xfer(3), uid(1)).outcome == "activated"
+
     def test_a_task_does_not_collide_with_its_own_key(self, node: NodeAtHand) -> None:
         given = node.has(a_task(key="k"))
         left = node.gives_away(xfer(1), given)
