@@ -23,6 +23,7 @@ from .transfers import (
     look_up,
     mismatch,
     refuse,
+    told,
     unknown_outcome,
     write_record,
 )
@@ -111,7 +112,7 @@ def _escrow_one(
     write_record(tx, _record(command, move, "escrowed"), lease=lease, event=tx.next_event)
     tx.event("task_escrowed", move.uid, n=OF_A_MOVE, was="READY", state="ESCROW",
              by=command.sender.by, because=command.why,
-             data={"xfer": move.xfer, "to": command.to})  # fmt: skip
+             data=told(move.xfer, "to", command.to))  # fmt: skip
     return _offer(tx, move.xfer, row)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple
 
 from ..spec import hash_of, values_of
 from ..strict import JsonObject, JsonValue
@@ -156,6 +158,49 @@ INSERT_TRAVELLED = _insert((*_NEW, *_TRAVELLED))
 INSERT_OFFERED = INSERT_TRAVELLED.replace("VALUES (", "SELECT ").removesuffix(")") + (
     " FROM node WHERE node.state = 'active'"
 )
+
+
+# A copy that says nothing besides, as most do: each value that is bound is felt.
+_SILENT_COPY = (
+    "uid", "epoch", "subject", "priority", "skills", "needs", "need_set", "domain", "tags", "key",
+    "source", "expected_s", "max_s", "max_attempts", "models", "turn", "sha256", "spec", "hops",
+    "stolen_from", "xfer",
+)  # fmt: skip
+INSERT_SILENT = (
+    f"INSERT INTO task (state, shared, {', '.join(_SILENT_COPY)})"
+    f" SELECT 'HELD', 1, {', '.join('?' * len(_SILENT_COPY))} FROM node WHERE node.state = 'active'"
+)
+_UNSAID = (
+    "priority_100", "not_before", "deadline", "fallback_models", "boost_per_minute", "heat",
+    "pinned", "attempts", "failures", "interruptions", "started_at", "progress", "failure_reason",
+    "cost_usd", "tokens", "validate",
+)  # fmt: skip
+_unsaid = itemgetter(*_UNSAID)
+_NOTHING = _unsaid(DEFAULTS)
+
+
+class Life(NamedTuple):
+    """What a copy has of its own on the node that it comes to."""
+
+    epoch: int
+    hops: int
+    source: str
+    stolen_from: str | None
+
+
+def silent_row(
+    tx: Transaction, task: Task, spec: str, life: Life, *, xfer: str, sha256: str
+) -> tuple[object, ...] | None:
+    """The values of `INSERT_SILENT`; None for a task that says more, and needs every column."""
+    if _unsaid(task.__dict__) != _NOTHING:
+        return None
+    turn = first_turn(tx, task, since=task.created_at).turn
+    return (
+        task.uid, life.epoch, task.subject, task.priority, words_to_json(task.skills),
+        words_to_json(task.needs), tx.need_set(task.needs), task.domain, words_to_json(task.tags),
+        task.key, life.source, task.expected_s, task.max_s, task.max_attempts,
+        words_to_json(task.models), turn, sha256, spec, life.hops, life.stolen_from, xfer,
+    )  # fmt: skip
 
 
 def new_row(

@@ -30,6 +30,7 @@ from .transfers import (
     mismatch,
     refuse,
     set_outcome,
+    told,
     unknown_outcome,
     write_record,
 )
@@ -92,7 +93,7 @@ def _commit_one(tx: Transaction, command: Commit, move: Settle) -> Transferred:
     set_outcome(tx, record.xfer, "committed")
     tx.event("task_moved", record.uid, n=OF_A_MOVE, was="ESCROW", state="MOVED",
              by=command.sender.by, because=record.why,
-             data={"xfer": record.xfer, "to": record.peer})  # fmt: skip
+             data=told(record.xfer, "to", record.peer))  # fmt: skip
     return Transferred(record.xfer, "committed")
 
 

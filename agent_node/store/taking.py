@@ -8,13 +8,12 @@ from ..commands import Because
 from ..errors import BrokenRule
 from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
-from ..strict import JsonObject
 from ..task import State, Task, with_fields
 from .comings import arrived, forget_inputs
 from .edges import tie_inputs
 from .move_tables import OF_A_MOVE
 from .past_attempts import keep_attempts
-from .rows import INSERT_OFFERED, travelled_row
+from .rows import INSERT_OFFERED, INSERT_SILENT, Life, silent_row, travelled_row
 from .spending import settle_at_home
 from .transaction import (
     Transaction,
@@ -31,6 +30,7 @@ from .transfers import (
     mismatch,
     refuse,
     set_outcome,
+    told,
     unknown_outcome,
     write_record,
 )
@@ -51,7 +51,7 @@ class _Copies:
     """The copies that one request brings, written together; and what was known here of each."""
 
     def __init__(self, tx: Transaction, command: Hold) -> None:
-        self._tx, self._rows = tx, list[tuple[object, ...]]()
+        self._tx, self._how, self._rows = tx, "", list[tuple[object, ...]]()
         uids = json.dumps([offer.task.uid for offer in command.offers])
         self._here: dict[str, _Here] = {
             uid: (state, epoch, gone_at)
@@ -62,15 +62,24 @@ class _Copies:
         """State and epoch of the row, epoch of the tombstone."""
         return self._here[uid]
 
-    def add(self, task: Task, row: tuple[object, ...]) -> None:
-        """This one is HELD from here on."""
+    def add(self, offer: Offer, life: Life, spec: str) -> None:
+        """This one is HELD from here on, under the epoch and with the source that it has here."""
+        task, tx, how = offer.task, self._tx, INSERT_SILENT
+        row = silent_row(tx, task, spec, life, xfer=offer.xfer, sha256=offer.sha256)
+        if row is None:
+            how, task = INSERT_OFFERED, with_fields(task, life._asdict())
+            row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
+                                sha256=offer.sha256)  # fmt: skip
+        if how != self._how:
+            self.write()  # they are numbered in the order in which they come
+        self._how = how
         self._rows.append(row)
-        self._here[task.uid] = (State.HELD, task.epoch, self._here[task.uid][2])
+        self._here[task.uid] = (State.HELD, life.epoch, self._here[task.uid][2])
 
     def write(self) -> None:
         """Before anybody looks for them in the table. The node must be active in this statement."""
         if self._rows:
-            done = self._tx.db.executemany(INSERT_OFFERED, self._rows).rowcount
+            done = self._tx.db.executemany(self._how, self._rows).rowcount
             if done != len(self._rows):
                 node = self._tx.node
                 raise BrokenRule(f"{node.name} is {node.state} and would have held a task")
@@ -95,15 +104,14 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: _Copies) -> 
         return Transferred(offer.xfer, "refused", because)
     if here != _NOT_HERE:
         _replace_older_copy(tx, offer)
-    task = _arrived(tx, command, offer.task)
-    copies.add(task, travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
-                                   sha256=offer.sha256))  # fmt: skip
+    task = offer.task
+    copies.add(offer, _life_here(tx, command, task), spec)
     keep_attempts(tx, task)
     tie_inputs(tx, task)
     tx.moves(None, State.HELD)
     write_record(tx, _record(command, offer, "held"), event=tx.next_event)
     tx.event("task_held", task.uid, n=OF_A_MOVE, state="HELD", by=command.sender.by,
-             because=command.why, data={"xfer": offer.xfer, "from": command.giver})  # fmt: skip
+             because=command.why, data=told(offer.xfer, "from", command.giver))  # fmt: skip
     return Transferred(offer.xfer, "held")
 
 
@@ -113,18 +121,15 @@ def _record(command: Hold, offer: Offer, outcome: str, because: Because | None =
                   offer.peer_incarnation, command.why, outcome, rule, text, None)  # fmt: skip
 
 
-def _arrived(tx: Transaction, command: Hold, task: Task) -> Task:
-    """The copy as it will live here: one epoch on, and who sent it; only being stolen is a hop."""
+def _life_here(tx: Transaction, command: Hold, task: Task) -> Life:
+    """As it will live here: one epoch on, and who sent it; only being stolen is a hop."""
     source, stolen_from, hops = task.source, task.stolen_from, task.hops
     if command.why == "stolen":
         source, stolen_from = f"fleet:{command.giver}:stolen", command.giver
         hops += 1
     elif command.why == "routed":
         source = f"fleet:{tx.node.hub or command.giver}:router"
-    changed: JsonObject = {
-        "epoch": task.epoch + 1, "hops": hops, "source": source, "stolen_from": stolen_from,
-    }  # fmt: skip
-    return with_fields(task, changed)
+    return Life(task.epoch + 1, hops, source, stolen_from)
 
 
 def _node_objects(tx: Transaction, command: Hold) -> Because | None:
@@ -214,7 +219,7 @@ def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferr
     set_outcome(tx, record.xfer, "activated")
     tx.event("task_arrived", record.uid, n=OF_A_MOVE, was="HELD", state="READY",
              by=command.sender.by, because=record.why,
-             data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
+             data=told(record.xfer, "from", record.peer))  # fmt: skip
     arrived(tx, record.uid)
     return Transferred(record.xfer, "activated")
 
@@ -258,4 +263,4 @@ def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> Non
     tx.moves(State.HELD, None)
     set_outcome(tx, record.xfer, "dropped", because)
     tx.event("task_dropped", record.uid, n=OF_A_MOVE, was="HELD", by=by, because=because.text,
-             data={"xfer": record.xfer, "from": record.peer})  # fmt: skip
+             data=told(record.xfer, "from", record.peer))  # fmt: skip

@@ -66,6 +66,7 @@ class Transaction:
     generation_due = False
     heard = False  # of a later incarnation of another node
     instance: str | None = None  # of the hub whose command this is; None: it says none
+    obeyed: tuple[int, str | None] | None = None  # the term and instance that were found in order
     _node: NodeRow | None = None
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
     usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
@@ -107,7 +108,7 @@ class Transaction:
         """Change the node's row."""
         columns = ", ".join(f"{name} = :{name}" for name in values)
         self.db.execute(f"UPDATE node SET {columns}", values)
-        self._node = None
+        self._node = self.obeyed = None
         self.changed = True
 
     def count(self, state: str) -> int:
@@ -146,11 +147,11 @@ class Transaction:
         state: str | None = None,
         by: str | None = None,
         because: str | None = None,
-        data: JsonObject | None = None,
+        data: JsonObject | str | None = None,
     ) -> None:
-        """Write down what happens, in the transaction that makes it happen."""
+        """Write down what happens, in the transaction that makes it happen; a text is JSON."""
         self.changed = True
-        text = None if data is None else _compact(data)
+        text = data if data is None or isinstance(data, str) else _compact(data)
         # SQLite is given plain strings: to look for an adapter for each enum costs more than this.
         was, state = was and str(was), state and str(state)
         self._events.append((self.stamp, uid, n, event, was, state, by, because, text))
@@ -241,7 +242,7 @@ def check_sender(tx: Transaction, *, incarnation: str | None, term: int | None) 
 
 def check_term(tx: Transaction, term: int | None) -> None:
     """Refuse a hub whose term is lower than one that was seen here."""
-    if term is None:
+    if term is None or tx.obeyed == (term, tx.instance):
         return
     node = tx.node
     if term < node.term:
@@ -253,6 +254,7 @@ def check_term(tx: Transaction, term: int | None) -> None:
         )
     if is_other_hub(node, term, tx.instance):
         raise Refused("other_hub", other_hub(node), "other_hub")
+    tx.obeyed = (term, tx.instance)
 
 
 def is_other_hub(node: NodeRow, term: int, instance: str | None) -> bool:

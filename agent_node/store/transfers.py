@@ -106,6 +106,11 @@ def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | Non
     tx.changed = True
 
 
+def told(xfer: str, way: Literal["to", "from"], peer: str) -> str:
+    """What the event of a move says besides, as JSON: ids and names hold nothing to be escaped."""
+    return f'{{"{way}":"{peer}","xfer":"{xfer}"}}'
+
+
 def forgotten(tx: Transaction, xfer: str) -> bool:
     """Whether a transfer unknown here is so old that its record may have been let go."""
     return xfer <= tx.node.xfer_floor

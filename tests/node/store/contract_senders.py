@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -183,11 +184,14 @@ class KnowsSenders(Contract):
         right = m.Settle(xfer(9), uid(9), "forge", OTHER)
         assert node.say(m.Activate((right,)))[0].outcome == "activated"
 
-    def test_after_a_boot_tasks_that_moved_in_wait_for_the_hub(self, node: NodeAtHand) -> None:
+    @pytest.mark.parametrize("says", [{}, {"heat": 1}])
+    def test_after_a_boot_tasks_that_moved_in_wait_for_the_hub(
+        self, node: NodeAtHand, says: dict[str, Any]
+    ) -> None:
         """The machine may have been declared off meanwhile, and its tasks given to others."""
         hello(node, 1)
         node.has(T1)
-        node.takes(xfer(9), T9)
+        node.takes(xfer(9), replace(T9, **says))
         node.reboot()
 
         assert node.facts().waits_for_hub
