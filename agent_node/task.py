@@ -220,6 +220,7 @@ SETTABLE = frozenset(_ORDER[_ORDER.index("priority") : _ORDER.index("tags") + 1]
 LIFE = frozenset(_ORDER) - IMMUTABLE - SETTABLE
 DEFAULTS = Task(uid="0" * 26, subject="-").__dict__
 _MUST_SAY = ("uid", "subject")  # which have no default, only a place
+_TERSELY = (*_MUST_SAY, "epoch")
 _SILENT = {name: value for name, value in DEFAULTS.items() if name not in _MUST_SAY}
 _UNKNOWN = object()
 
@@ -293,10 +294,7 @@ def to_wire_tersely(task: Task) -> JsonObject:
     """The same without fields that hold their default: `task_from` reads the same task. A copy
     whose epoch nobody says is never taken, so that is always there.
     """
-    # The fields of a task always stand in the order of `_ORDER`, however it was built.
-    values = zip(_ORDER, task.__dict__.values(), DEFAULTS.values(), strict=True)
-    said = {
-        name: value for name, value, default in values
-        if value is not default and value != default
+    return {
+        name: value for name, value in task.__dict__.items()
+        if name in _TERSELY or (value is not (default := DEFAULTS[name]) and value != default)
     }  # fmt: skip
-    return {**said, "uid": task.uid, "subject": task.subject, "epoch": task.epoch}
