@@ -135,13 +135,16 @@ def _hub(hub: Hub) -> JsonObject:
 
 
 def _limits(settings: FleetSettings) -> JsonObject:
-    """What the pictures draw lines at."""
+    """What the pictures draw lines at, and the sliders of "what if" begin at."""
     steal, entry = settings.steal, settings.sensors.get(REBALANCE)
     return {
         "busy_over": steal.busy_over, "idle_min_s": steal.idle_min_s, "per_node": steal.per_node,
-        "steal_from": steal.steal_from, "per_cycle": steal.per_cycle,
+        "steal_from": steal.steal_from, "anyone_from": steal.anyone_from,
+        "per_cycle": steal.per_cycle,
         "every_s": entry.every_s if entry else None,
-        "stale_after_s": settings.health.stale_after_s,
+        "stale_after_s": settings.health.stale_after_s, "hops": steal.hops_allowed,
+        "gain_min_s": steal.gain_min_s, "transfer_s": steal.transfer_s,
+        "task_takes_s": steal.default_task_s,
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent_node.strict import JsonObject
+from arc.decisions.limits import LIMITS
 from arc.decisions.view import FleetView, NodeSeen
 from arc.operations.page_now import page_now
 from arc.settings import NodeEntry
@@ -36,6 +37,13 @@ def test_before_the_first_look_every_node_is_there_and_none_is_known(desk: Desk)
     seen = {name: (one["seen"], one["rule"]) for name, one in said["nodes"].items()}
     assert seen == dict.fromkeys(("iris", "loom", "spark"), (False, "not_asked"))
     assert (said["inbox"], said["needs_you"], said["header"]["inbox"]) == (None, [], None)
+
+
+def test_every_limit_that_a_slider_moves_is_told_as_it_is(desk: Desk) -> None:
+    told = now(desk)["limits"]
+    missing = [key for key in LIMITS if key not in told and f"{key}_s" not in told]
+    assert missing == ["on_idle"]  # it is no number
+    assert all(told[key] is not None for key in told)
 
 
 def test_it_tells_what_status_told_and_asks_no_node(desk: Desk) -> None:
