@@ -36,6 +36,7 @@ RULES = (
 )  # fmt: skip
 LOADS, SHARES, MOVES_S = (0.3, 0.5, 0.65, 0.8, 0.9), (0.1, 0.3, 0.6, 0.8, 1.0), (0.2, 1, 5, 20, 60)
 HEADLINE_CASES = 300
+FIFTY = 50
 
 Told = dict[str, dict[str, float | None]]  # a figure's mean, low and high, by its name
 Figures = dict[str, dict[str, Told] | dict[str, list[float]]]
@@ -53,6 +54,7 @@ def main() -> int:
                                                FOUR)) for part in SHARES},
         **{f"move {move:g}": told(compared(Wanted(seeds=FEW, days=".5"), MOVERS, move))
            for move in MOVES_S},
+        "fifty": told(compared(Wanted(seeds=SEEDS, nodes=FIFTY), FOUR)),
         "headline": headline(),
     }  # fmt: skip
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
@@ -152,6 +154,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def minutes(value: float) -> str:
+    """Whole node-minutes."""
+    return f"{value:,.0f} min"
+
+
 def ratio(value: float) -> str:
     """Two digits behind the point."""
     return f"{value:.2f}"
@@ -180,12 +187,15 @@ WAITS = (("mean wait", "wait_s", seconds), ("over central", "to_central", ratio)
          ("p95", "p95_s", seconds), ("P1 to P3", "urgent_s", seconds),
          ("idle beside work", "idle", percent), ("thefts a task", "thefts", ratio),
          ("in vain", "regret", percent))  # fmt: skip
+LARGE = (*WAITS[:3], ("idle beside work", "idle", percent), ("stranded", "stranded_min", minutes),
+         ("thefts a task", "thefts", ratio))  # fmt: skip
 SPANS = (("makespan ÷ bound", "makespan", ratio), ("mean wait", "wait_s", seconds),
          ("idle beside work", "idle", percent), ("thefts a task", "thefts", ratio))  # fmt: skip
 TABLES: dict[str, Callable[[Figures], str]] = {
     "four": lambda figures: table(figures, "four", WAITS),
     "rules": lambda figures: table(figures, "rules", WAITS),
     "backlog": lambda figures: table(figures, "backlog", SPANS),
+    "fifty": lambda figures: table(figures, "fifty", LARGE),
     "headline": headline_table,
 }
 
