@@ -52,6 +52,10 @@ RestartSec=2
 # A task that eats the memory ends by itself, not the daemon with it.
 OOMPolicy=continue
 
+# What forks without end fills this share of the machine's processes and threads, and no more of it.
+# It is one share for the daemon and all its tasks: raise it where they need more.
+TasksMax=15%
+
 # The daemon makes one cgroup for each attempt, and so can end every process of it.
 Delegate=yes
 

@@ -131,6 +131,7 @@ def test_the_unit_stops_the_daemon_alone_and_always_starts_it_again(desk: Desk) 
     ran = desk.run("unit")
     for line in ("KillMode=process", "Delegate=yes", "Restart=always", "UMask=0077"):
         assert line in ran.out.splitlines()
+    assert "TasksMax=15%" in ran.out.splitlines(), "what forks without end leaves the machine room"
     assert "loginctl enable-linger" in ran.out
     assert f"Environment=AGENT_NODE_HOME={desk.environ['AGENT_NODE_HOME']}" in ran.out
 
