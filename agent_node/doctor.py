@@ -14,6 +14,7 @@ from .account import check_users
 from .cgroups import find_base
 from .checks import Check
 from .config import AgentSettings, NodeSettings, read_settings
+from .door import ask_daemon
 from .errors import NodeError
 from .home import OTHERS, Home, check_home, connect, holder_of
 from .mounts import file_system_of, read_mountinfo
@@ -149,24 +150,55 @@ def check_disk(home: Home, settings: NodeSettings) -> Check:
 
 
 def check_journal(home: Home, settings: NodeSettings) -> Check:
-    """Which journal is in force, by the database's own header: no connection is opened."""
+    """Which journal is in force: as the daemon reads it back, or by the database's own header.
+
+    The header tells a log from a rollback journal and no more; no connection is opened here.
+    """
+    if not home.database.exists():
+        return Check("journal", "ok", f"{settings.journal}, once there is a database")
+    said = _of_the_daemon(home)
+    if said is not None:
+        return _as_read_back(said, settings.journal)
     try:
         with home.database.open("rb") as file:
             header = file.read(HEADER_BYTES)
-    except FileNotFoundError:
-        return Check("journal", "ok", f"{settings.journal}, once there is a database")
     except OSError as error:
         return Check("journal", "finding", f"{home.database}: {error}", "see its owner and mode")
     if len(header) < HEADER_BYTES:
         return Check("journal", "note", f"{home.database}: holds nothing yet")
-    in_force = "wal" if header[18] == WAL_MARK else "truncate"
-    why = _JOURNAL_REASONS[in_force]
-    if in_force == settings.journal:
-        return Check("journal", "ok", f"{in_force} with synchronous=FULL: {why}")
-    text = f"{in_force} is in force, node.toml says {settings.journal}"
+    log = header[18] == WAL_MARK
+    text = f"{'wal' if log else 'truncate, or another rollback journal,'} by the file's own header"
+    if log == (settings.journal == "wal"):
+        text += f"; {settings.journal} with synchronous=FULL is set and read back when it is opened"
+        return Check("journal", "ok", text)
+    text = f"{text}; node.toml says {settings.journal}"
+    return Check("journal", "note", text, "whoever opens it next sets it: agent-node run")
+
+
+def _of_the_daemon(home: Home) -> Mapping[str, object] | None:
+    """What the daemon has read back from its own connection; None: none says so."""
+    try:
+        said = (ask_daemon(home, {"do": "status"}, timeout_s=CONNECT_S) or {}).get("store")
+    except (NodeError, OSError):  # how the daemon is has a check of its own
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _as_read_back(said: Mapping[str, object], wanted: str) -> Check:
+    journal, level = str(said.get("journal_mode")), str(said.get("synchronous"))
+    text = f"{journal} with synchronous={SYNCHRONOUS.get(level, level)}, read back by the daemon"
+    if level not in ENOUGH:
+        lost = "the next power cut may take the last commits"
+        return Check("journal", "finding", f"{text}: {lost}", "restart the daemon: agent-node run")
+    text = f"{text}: {_JOURNAL_REASONS.get(journal, 'nobody of ours asks for that')}"
+    if journal == wanted:
+        return Check("journal", "ok", text)
+    text = f"{text}; node.toml says {wanted} by now"
     return Check("journal", "note", text, "restart the daemon: agent-node run")
 
 
+SYNCHRONOUS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
+ENOUGH = ("2", "3")
 _JOURNAL_REASONS = {
     "wal": "readers and the one writer do not wait for each other, and a commit is one fsync",
     "truncate": "node.toml asked for it; readers wait while the one writer commits",

@@ -15,6 +15,7 @@ from .queries import (
     DeadLetters,
     Doubts,
     Events,
+    InForce,
     ListTasks,
     Moved,
     ReadyByTier,
@@ -33,8 +34,8 @@ MATCH_MAX = 26
 
 
 def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """The report, computed now."""
-    return desk.report()
+    """The report, computed now, and by what the queue is kept: nobody outside can see that."""
+    return {**desk.report(), "store": {**desk.store.read(InForce())}}
 
 
 def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:

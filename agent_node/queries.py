@@ -68,6 +68,10 @@ class Facts(Query[NodeFacts]):
     """The node in numbers."""
 
 
+class InForce(Query[dict[str, str]]):
+    """By what a commit is kept through a power cut, as the store itself reads it back."""
+
+
 class ReadyByTier(Query[dict[str, int]]):
     """How many READY tasks are in each tier, by its name in lower case; it reads all of them."""
 

@@ -12,7 +12,9 @@ from typing import NoReturn
 
 from ..errors import DiskBroken, DiskTrouble, StoreCorrupt, StoreNewer, StoreUnusable
 from ..failpoints import failpoint
+from ..queries import InForce
 from .schema import STEPS, VERSION, statements
+from .transaction import Transaction
 
 JOURNALS = ("wal", "truncate")
 # name, what is set, what must be read back; a switch that fails is silent in SQLite.
@@ -65,6 +67,13 @@ def _configure(db: sqlite3.Connection, path: Path, journal: str) -> None:
     (mode,) = db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
     if mode != journal:
         raise StoreUnusable(f"{path}: journal_mode stays {mode} instead of {journal}")
+
+
+def in_force(tx: Transaction, query: InForce) -> dict[str, str]:
+    """By name, as SQLite has them now: a switch that fails is silent."""
+    names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
+    said = {name: str(tx.db.execute(f"PRAGMA {name}").fetchone()[0]) for name in names}
+    return {**said, "sqlite": sqlite3.sqlite_version}
 
 
 def lengthen_log(path: Path) -> None:

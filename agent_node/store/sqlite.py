@@ -169,12 +169,6 @@ class SqliteStore:
         (state,) = self._db.execute("SELECT state FROM node").fetchone()
         return str(state)
 
-    def pragmas(self) -> dict[str, str]:
-        """The settings in force, read back from SQLite, for the doctor."""
-        names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
-        said = {name: str(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in names}
-        return {**said, "sqlite": sqlite3.sqlite_version}
-
     def close(self) -> None:
         """Let go of the database and of the generation file."""
         try:

@@ -16,6 +16,7 @@ from . import (
     candidates,
     chronicle,
     claims,
+    database,
     dead,
     doubting,
     elsewhere,
@@ -101,6 +102,7 @@ _COMMANDS: dict[type, Callable[..., object]] = {
 }
 _QUERIES: dict[type, Callable[..., object]] = {
     queries.Facts: reading.facts,
+    queries.InForce: database.in_force,
     queries.ReadyByTier: tiers.ready_by_tier,
     queries.ListTasks: reading.list_tasks,
     queries.ShowTask: reading.show_task,

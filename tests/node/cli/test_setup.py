@@ -277,6 +277,35 @@ def test_the_journal_in_force_is_read_from_the_file_itself(set_up: Desk, journal
 
 
 @pytest.mark.parametrize(
+    ("mode", "synchronous", "level", "says"),
+    [
+        ("wal", "2", "ok", "wal with synchronous=FULL, read back by the daemon: readers"),
+        ("delete", "2", "note", "delete with synchronous=FULL, read back by the daemon: nobody"),
+        ("wal", "1", "finding", "wal with synchronous=NORMAL, read back by the daemon: the next"),
+    ],
+)
+def test_a_daemon_that_runs_says_itself_what_is_in_force(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch,
+    mode: str, synchronous: str, level: str, says: str,
+) -> None:  # fmt: skip
+    """Seen to fail before: whatever was in force, FULL was said of it, and truncate of any other
+    journal than WAL."""
+    home_of(set_up).database.write_bytes(b"its header is not looked at")
+    said: dict[str, object] = {"store": {"journal_mode": mode, "synchronous": synchronous}}
+    monkeypatch.setattr(doctor, "ask_daemon", lambda home, request, timeout_s: said)
+    check = checks(set_up)["journal"]
+    assert check.text.startswith(says)
+    assert check.level == level
+
+
+def test_without_a_daemon_no_more_is_said_than_the_header_tells(set_up: Desk) -> None:
+    home_of(set_up).database.write_bytes(bytes([0] * 18 + [1, 1]))
+    check = checks(set_up)["journal"]
+    assert check.text.startswith("truncate, or another rollback journal, by the file's own header")
+    assert "node.toml says wal" in check.text
+
+
+@pytest.mark.parametrize(
     ("version", "faulty"),
     [
         ((3, 6, 23), False),

@@ -12,6 +12,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
+from agent_node import queries as q
 from agent_node.store.sqlite import SqliteStore
 from agent_node.task import State
 from tests.builders import DAY, NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
@@ -263,8 +264,8 @@ def test_what_is_acknowledged_was_synced_whichever_journal_keeps_it(
     """Fails with synchronous=NORMAL, of which the next power cut may take the last commits."""
     node = NodeAtHand(Sqlite(), tmp_path / "iris", journal=journal)
     assert isinstance(node.store, SqliteStore)
-    assert node.store.pragmas()["synchronous"] == "2"
-    assert node.store.pragmas()["journal_mode"] == journal
+    assert node.ask(q.InForce())["synchronous"] == "2"
+    assert node.ask(q.InForce())["journal_mode"] == journal
     node.close()
 
 

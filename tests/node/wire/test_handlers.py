@@ -87,6 +87,12 @@ def test_a_hub_that_says_nothing_new_makes_no_report_old(iris: Talk) -> None:
 # --- Looking ------------------------------------------------------------------------------------
 
 
+def test_the_status_says_by_what_the_queue_is_kept(iris: Talk) -> None:
+    """Nobody outside can see what a connection has set: the doctor asks for it."""
+    kept = iris.ask("status")["store"]
+    assert (kept["journal_mode"], kept["synchronous"]) == ("wal", "2")
+
+
 def test_a_list_comes_in_pages_and_without_bodies(iris: Talk) -> None:
     iris.has(1, 2, 3, body="long")
     first = iris.ask("list", limit=2)
