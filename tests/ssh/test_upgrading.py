@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ echo ended >> /home/agent/log
 """
 PATIENCE_S = 20.0
 NAMES = ("iris", "loom")
+NEXT_WIRE = ("wire.py", "WIRE = 1", "WIRE = 2")
 
 
 class Joined:
@@ -77,14 +79,22 @@ class Joined:
     def status(self, name: str) -> dict[str, object]:
         return self.local(name, "status")
 
-    def upgrade(self, pyz: Pyz, *words: str) -> tuple[int, dict[str, str]]:
+    def upgrade(
+        self, pyz: Pyz, *words: str, names: Sequence[str] = NAMES
+    ) -> tuple[int, dict[str, str]]:
         """The exit code, and what became of each node."""
         path = self.place / "new.pyz"
         path.write_bytes(pyz.content)
-        ran = self.operator.arc("nodes", "upgrade", *NAMES, "--file", str(path), "--yes",
+        ran = self.operator.arc("nodes", "upgrade", *names, "--file", str(path), "--yes",
                                 "--json", *words)  # fmt: skip
         assert "data" in ran.envelope, (ran.out, ran.err)
         return ran.code, {one["node"]: one["outcome"] for one in ran.data["nodes"]}
+
+    def asked(self, *words: str) -> Any:
+        """What the hub answers to this command; a refusal is a failure of the test."""
+        ran = self.operator.arc(*words, "--json")
+        assert "data" in ran.envelope, (ran.out, ran.err)
+        return ran.data
 
     def link(self, name: str) -> str:
         return os.readlink(self.nodes[name].path("/home/agent/.agent-node/program/agent-node.pyz"))
@@ -125,6 +135,25 @@ def test_a_fleet_that_works_is_upgraded_canary_first_and_its_tasks_do_not_notice
         assert said["dispatcher"] == "running"
         assert joined.link(name) == new.name
     joined.finish()
+
+
+def test_a_node_of_the_next_wire_version_gives_and_takes_under_this_hub(joined: Joined) -> None:
+    """Guard: a program that speaks 2 alone is not taken, as its trial talks to it in ours."""
+    joined.up()
+    joined.begin()  # so that what is added waits
+    alone = a_program("0.2.0", NEXT_WIRE, ("wire.py", "OLDEST_WIRE = 1", "OLDEST_WIRE = 2"))
+    assert joined.upgrade(alone, names=["iris"])[1] == {"iris": "failed"}
+    next_one = a_program("0.2.1", NEXT_WIRE)
+    assert joined.upgrade(next_one, names=["iris"]) == (0, {"iris": "upgraded"})
+    said = joined.asked("doctor", "--node", "iris")
+    assert "agent-node 0.2.1, wire 1" in str(said["checks"]), "the newest that both speak"
+    for giver, taker in (("iris", "loom"), ("loom", "iris")):
+        added = joined.asked("tasks", "add", f"from {giver}", "--to", giver)
+        uid = added["results"][0]["uid"]
+        (moved,) = joined.asked("tasks", "move", uid, "--to", taker)["results"]
+        assert (moved["outcome"], moved["to"]) == ("moved", taker)
+        assert joined.local(taker, "show", uid)["task"]["state"] == "READY"  # type: ignore[index]
+    assert joined.asked("doubts", "list")["doubts"] == []
 
 
 def test_a_broken_program_stops_at_the_canary_which_goes_back(joined: Joined) -> None:
