@@ -121,6 +121,8 @@ THREATS = (
     Threat(9, "a field becomes part of a shell line", _tests("""
         threats/test_injection.py
           test_no_field_of_a_task_reaches_a_shell_or_an_argv
+          test_no_field_of_an_imported_task_reaches_a_shell_or_an_argv
+          test_what_stands_in_place_of_a_name_is_refused_or_waits_in_one_piece
           test_no_word_of_a_command_reaches_a_shell
           test_no_value_of_fleet_yaml_reaches_a_shell
         test_layers.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ while pid > 1:
         break
 body = sys.stdin.buffer.read().decode()
 said = {"argv": sys.argv[1:], "above": above, "body": body, "cwd": os.getcwd(),
-        "subject": os.environ["AGENT_TASK_SUBJECT"]}
+        "subject": os.environ["AGENT_TASK_SUBJECT"], "model": os.environ["AGENT_TASK_MODEL"]}
 draft = Path(sys.argv[1], f".{os.environ['AGENT_TASK_UID']}")
 draft.write_text(json.dumps(said))
 draft.rename(draft.with_name(draft.name[1:]))
@@ -102,6 +102,65 @@ def add(fleet: RealFleet, payload: str) -> str:
     return str(ran.data["results"][0]["uid"])
 
 
+ANY_UID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def imported(payload: str) -> dict[str, Any]:
+    """A task with this wherever a text may stand for which `arc tasks add` has no option."""
+    return {
+        "subject": payload, "body": payload, "type": payload, "models": [payload],
+        "fallback_models": [payload], "output_type": payload, "extra": {payload: payload},
+        "skills": [payload], "tags": [payload], "origin": payload, "ref": payload,
+    }  # fmt: skip
+
+
+# Where a name is due, and what waits for ever on a node that has not what it asks for.
+NO_NAMES = ("uid", "parent", "dag", "on_interrupt", "deadline", "max_cost_usd", "stolen_from")
+WAITS = ("needs", "context_refs", "depends_on")
+
+
+def test_no_field_of_an_imported_task_reaches_a_shell_or_an_argv(
+    fleet: RealFleet, seen: Path, canary: Path
+) -> None:
+    """Guard: a launch through `sh -c` with the model in its words makes the file at once."""
+    some = payloads(canary)[::3]
+    ran = by_import(fleet, map(imported, some))
+    assert ran.code == 0, ran.out
+    uids = [str(one["uid"]) for one in ran.data["results"]]
+    until(lambda: len([*seen.glob("[!.]*")]) == len(uids), "every witness", 60)
+    for uid, payload in zip(uids, some, strict=True):
+        witness: dict[str, Any] = json.loads((seen / uid).read_text())
+        assert (witness["subject"], witness["model"]) == (payload, payload)
+        assert witness["argv"] == [str(seen)]
+        assert [line for line in witness["above"] if payload in line or str(canary) in line] == []
+    assert not canary.exists()
+
+
+def test_what_stands_in_place_of_a_name_is_refused_or_waits_in_one_piece(
+    fleet: RealFleet, seen: Path, canary: Path
+) -> None:
+    """No part of it is a task's, a node's or a file's name, and nothing of it is started."""
+    for number, payload in enumerate(payloads(canary)[::4]):
+        field = NO_NAMES[number % len(NO_NAMES)]
+        ran = by_import(fleet, [{"subject": "x", field: payload}])
+        assert ran.code in (1, 2), (field, payload, ran.out)
+        assert ran.envelope["error"]["code"] not in ("ARC-FAULT", "ARC-FAILED"), ran.out
+        wanted = {"needs": [payload], "context_refs": [f"task:{ANY_UID}:artifact:{payload}"],
+                  "depends_on": [{"uid": payload}]}  # fmt: skip
+        name = WAITS[number % len(WAITS)]
+        ran = by_import(fleet, [{"subject": "x", name: wanted[name]}])
+        assert ran.code == (2 if name == "depends_on" else 0), (name, payload, ran.out)
+    assert [*seen.iterdir()] == []
+    assert not canary.exists()
+
+
+def by_import(fleet: RealFleet, tasks: Iterable[dict[str, Any]]) -> Ran:
+    """All of these, given to iris, as `arc tasks import` takes them."""
+    source = fleet.place / "tasks.jsonl"
+    source.write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
+    return fleet.arc("tasks", "import", str(source), "--to", "iris", "--json")
+
+
 def test_a_prompt_that_looks_like_an_option_is_a_prompt(fleet: RealFleet, seen: Path) -> None:
     """Also one of 200 KB, which no argv could hold."""
     for prompt in ('--settings={"hooks":{"x":"touch /tmp/no"}}', "-p " + "x" * 200_000):
@@ -130,7 +189,10 @@ PLACES = (
     ("tasks", "move", "--to={}", "--", "{}"), ("tasks", "add", "x", "--need={}", "--domain={}"),
     ("tasks", "add", "x", "--not-before={}"), ("tasks", "add", "x", "--body-file={}"),
     ("tasks", "import", "--", "{}"), ("doctor", "--node={}"), ("doubts", "settle", "--", "{}"),
-    ("nodes", "trust", "--fingerprint={}", "loom"), ("--fleet={}", "status"),
+    ("nodes", "trust", "--fingerprint={}", "loom"), ("nodes", "trust", "--", "{}"),
+    ("nodes", "add", "ada@127.0.0.1", "--name={}"), ("nodes", "edit", "--owns=a", "--", "{}"),
+    ("tasks", "import", "--to={}", "/dev/null"), ("nodes", "drain", "--dry-run", "--", "{}"),
+    ("nodes", "remove", "--dry-run", "--", "{}"), ("--fleet={}", "status"),
 )  # fmt: skip
 
 
