@@ -20,6 +20,7 @@ from .home import Home
 from .moves import Hello
 from .queries import Doubts, Facts
 from .requests import Request
+from .stand_in import with_fault
 from .status import build_report
 from .store import Store
 from .strict import JsonObject
@@ -136,6 +137,8 @@ class Desk:
     settings: NodeSettings
     clock: Clock
     host: Host
+    fault: str = ""
+    """Why `settings` only stand in for those of node.toml; "" when they are those."""
 
     @cached_property
     def shelf(self) -> Shelf:
@@ -189,7 +192,7 @@ class Desk:
 
     def report(self) -> JsonObject:
         """fleet-status.json as it is at this moment."""
-        return build_report(
+        report = build_report(
             self.store.read(Facts()),
             self.store.read(Doubts()),
             settings=self.settings,
@@ -199,3 +202,4 @@ class Desk:
             dispatching=self.host.dispatching,
             version=__version__,
         )
+        return with_fault(report, self.fault) if self.fault else report

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from .binding import connect_at
-from .errors import BadInput, DoorTimeout, NodeError, NotRunning, Refused, Starting
+from .errors import BadInput, BadSettings, DoorTimeout, NodeError, NotRunning, Refused, Starting
 from .home import Home, HomeLock
 from .lines import Lines, line_of
 from .opening import PATIENCE_S, daemon_of, daemon_or_lock, opened
@@ -23,6 +23,7 @@ _ERRORS: dict[str, type[NodeError]] = {
     "starting": Starting,
     "not_running": NotRunning,
     "crowded": Starting,
+    "bad_settings": BadSettings,
 }
 
 

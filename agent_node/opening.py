@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .clock import Clock
@@ -60,30 +61,35 @@ def opened(
     # Loaded only here: who finds a daemon has no use for any of it.
     from .clock import SystemClock
     from .commands import Wake
-    from .config import read_settings
     from .desk import NoDaemon
+    from .queries import Facts
     from .replies import Answers
     from .report import report_or_withdraw, says_stopped
+    from .stand_in import settings_or_stand_in
     from .store.generation import machine_id
     from .store.sqlite import open_store
 
     clock = clock or SystemClock()
     with lock:
-        settings = read_settings(home.config)
+        settings, name, fault = settings_or_stand_in(home)
         store = open_store(
             home.root,
-            name=settings.name,
+            name=name,
             clock=clock,
             journal=settings.journal,
             queue_max=settings.queue_max,
         )
-        store.spend_within(settings.money)
+        if not fault:
+            store.spend_within(settings.money)
         try:
             if distrust:
                 store.settle_in(machine=machine_id(), unknown_attempts=[], distrust=distrust)
             woken = store.apply(Wake())
             host = NoDaemon(home)
-            answers = Answers(store, home=home, settings=settings, clock=clock, host=host)
+            settings = settings if name else replace(settings, name=store.read(Facts()).name)
+            answers = Answers(
+                store, home=home, settings=settings, clock=clock, host=host, fault=fault
+            )
             yield answers
             if host.wrote or woken.readied or not says_stopped(home):
                 report_or_withdraw(home, answers.desk.report())

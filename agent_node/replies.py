@@ -51,6 +51,7 @@ from .orders import (
 )
 from .queries import Facts
 from .requests import NotARequest, Request, read_request
+from .stand_in import refuse_unless_answered
 from .store import Store
 from .strict import JsonObject
 from .transfers import (
@@ -135,9 +136,10 @@ class Answers:
     """A node's voice: the same for a hub and for the owner, with a daemon and without."""
 
     def __init__(
-        self, store: Store, *, home: Home, settings: NodeSettings, clock: Clock, host: Host
-    ) -> None:
-        self.desk = Desk(store, home, settings, clock, host)
+        self, store: Store, *, home: Home, settings: NodeSettings, clock: Clock, host: Host,
+        fault: str = "",
+    ) -> None:  # fmt: skip
+        self.desk = Desk(store, home, settings, clock, host, fault)
 
     def greeting(self) -> bytes:
         """The first line that a hub reads."""
@@ -165,6 +167,7 @@ class Answers:
         if session.kind == "task" and request.do not in TASK_WORDS:
             words = ", ".join(sorted(TASK_WORDS))
             raise Refused("local_only", f"a task may say {words} of itself, and nothing else")
+        refuse_unless_answered(request.do, self.desk.fault)
         if request.dry_run and request.do in WITHOUT_TRIAL:
             raise Refused("not_supported", f"{request.do} has no dry run")
         return handler(self.desk, session, request)

@@ -42,8 +42,8 @@ ROOMS = (
          ("agent_node/store/",)),
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
-         node("home plain_files mounts config new_toml toml_table toml_lines clock failpoints"
-              " log artifacts uploads")),
+         node("home plain_files mounts config stand_in new_toml toml_table toml_lines clock"
+              " failpoints log artifacts uploads")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",

@@ -234,7 +234,7 @@ class SqliteStore:
 def open_store(
     home: Path,
     *,
-    name: str,
+    name: str | None,
     clock: Clock,
     rng: Random | None = None,
     journal: str = "wal",
@@ -242,7 +242,7 @@ def open_store(
     machine: str | None = None,
     check: bool = False,
 ) -> SqliteStore:
-    """The store of this home. The caller holds the home's lock.
+    """The store of this home. The caller holds the home's lock. `name` None: whoever's it is.
 
     `check` is for who stays: it reads the whole file, and lays out the log for many commits.
     """
@@ -253,7 +253,8 @@ def open_store(
     try:
         if check:
             check_whole(db, path)
-        _first_row(db, name=name, clock=clock, rng=chance, machine=here)
+        if name is not None:
+            _first_row(db, name=name, clock=clock, rng=chance, machine=here)
         _check_name(db, name)
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks",
                     artifacts_dir=home / FOLDER)  # fmt: skip
@@ -283,10 +284,10 @@ def _first_row(
         )
 
 
-def _check_name(db: sqlite3.Connection, name: str) -> None:
+def _check_name(db: sqlite3.Connection, name: str | None) -> None:
     """A node keeps its name: tasks, transfers and the hub know it by that."""
-    (known,) = db.execute("SELECT name FROM node").fetchone()
-    if known != name:
+    (known,) = db.execute("SELECT name FROM node").fetchone() or (None,)
+    if known is None or known != (name or known):
         raise BadSettings(
             f"node.toml names this node {name}, its queue belongs to {known}; put the name back,"
             " or make a new home for a new node"
