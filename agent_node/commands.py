@@ -265,6 +265,8 @@ class Changed:
     outcome: Literal["changed", "stopping", "refused"]
     task: Task | None = None
     because: Because | None = None
+    already: bool = False
+    """It was so before, and nothing was done; a word of its own would be news to older hubs."""
 
 
 @dataclass(frozen=True)

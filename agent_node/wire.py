@@ -92,6 +92,8 @@ def changed_out(changed: Changed) -> JsonObject:
     document: JsonObject = {"uid": changed.uid, "outcome": changed.outcome}
     if changed.task is not None:
         document["task"] = brief(changed.task)
+    if changed.already:
+        document["already"] = True
     return {**document, **because_out(changed.because)}
 
 

@@ -107,7 +107,7 @@ def _each(
     }
     if options.dry_run:
         request["dry_run"] = True
-    results = objects(around.door(request), "results")
+    results = [*map(_as_it_was, objects(around.door(request), "results"))]
     if len(results) != len(uids):
         raise StrangeAnswer(f"the node answered {len(results)} results for {len(uids)} tasks")
     refused = [result for result in results if result.get("outcome") == "refused"]
@@ -119,6 +119,14 @@ def _each(
     return Answer(data, text, Exit.PARTIAL if refused else Exit.DONE, partial=partial)
 
 
+def _as_it_was(result: Result) -> Result:
+    """What was so before is no change, by whatever word the wire has for it."""
+    if result.get("already") is not True:
+        return result
+    rest = {name: value for name, value in result.items() if name != "already"}
+    return {**rest, "outcome": "already"}
+
+
 def _as_error(result: Result) -> dict[str, str]:
     error = refusal(result)
     return {"code": error.code, "message": error.message}
@@ -126,8 +134,10 @@ def _as_error(result: Result) -> dict[str, str]:
 
 def render_changes(do: str, results: Sequence[Result], *, dry_run: bool) -> str:
     """How many of how many, then a line for each."""
-    done = sum(1 for result in results if result.get("outcome") != "refused")
+    done = sum(1 for result in results if result.get("outcome") not in ("refused", "already"))
     head = f"{'dry run, nothing changed: ' if dry_run else ''}{do}: {done} of {len(results)} done"
+    if so := sum(1 for result in results if result.get("outcome") == "already"):
+        head += f", {so} already"
     return "\n".join([head, *(safe_text(f"  {_change(result)}") for result in results)])
 
 

@@ -137,7 +137,7 @@ def cancel(tx: Transaction, command: Cancel) -> Changed:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state is State.CANCELLED:
         stay_cancelled(tx, command.uid)
-        return Changed(command.uid, "changed", find_task(tx, command.uid))
+        return Changed(command.uid, "changed", find_task(tx, command.uid), already=True)
     if state in _UNDER_WAY:
         task = find_task(tx, command.uid)
         if _is_stopping(tx, command.uid):
@@ -199,7 +199,7 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
     if state is None:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state is State.READY:
-        return Changed(command.uid, "changed", find_task(tx, command.uid))
+        return Changed(command.uid, "changed", find_task(tx, command.uid), already=True)
     if _is_old_copy(tx, command.uid):
         text = f"{command.uid} ended before this database was put back; release it with --alone"
         return _refused(command.uid, "old_copy", text)

@@ -95,6 +95,18 @@ def test_one_refused_task_of_two_is_exit_3_with_both_told(desk: Desk) -> None:
     )
 
 
+def test_what_was_so_before_is_told_as_no_change(desk: Desk) -> None:
+    """Seen to fail before: `cancel` of a cancelled task said `changed`, as if it had done so."""
+    other = {**CHANGED, "uid": OTHER_UID, "already": True}
+    desk.door.replies["cancel"] = {"results": [CHANGED, other]}
+    ran = desk.run("cancel", UID, OTHER_UID)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "cancel: 1 of 2 done, 1 already"
+    assert ran.out.splitlines()[2].startswith("  already  ")
+    told = desk.run("cancel", UID, OTHER_UID, "--json").envelope["data"]["results"]
+    assert [one["outcome"] for one in told] == ["changed", "already"]
+
+
 def test_a_task_named_twice_is_asked_for_once(desk: Desk) -> None:
     desk.door.replies["cancel"] = {"results": [CHANGED]}
     desk.run("cancel", UID, UID.lower())

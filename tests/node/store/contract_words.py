@@ -114,8 +114,16 @@ class Obeys(Contract):
     def test_retry_of_what_is_ready_changes_nothing(self, node: NodeAtHand) -> None:
         node.has(a_task())
         before = node.dump()
-        assert node.say(c.RetryNow(uid())).outcome == "changed"
+        said = node.say(c.RetryNow(uid()))
+        assert (said.outcome, said.already) == ("changed", True)
         assert node.dump() == before
+
+    def test_a_second_cancel_says_that_it_was_so_before(self, node: NodeAtHand) -> None:
+        """Seen to fail before: whoever asked twice was told of a change twice."""
+        node.has(a_task())
+        assert not node.say(c.Cancel(uid(), "duplicate")).already
+        said = node.say(c.Cancel(uid(), "duplicate"))
+        assert (said.outcome, said.already) == ("changed", True)
 
     def test_a_success_is_not_tried_again(self, node: NodeAtHand) -> None:
         node.finish(node.running(a_task()))
