@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 KNOWS_S = 20.0
 HELD_S = 60.0  # what moves just now comes to its end first
-WIDTH = 80  # columns where it is not known
 INDENT = 19  # of a step's text
 Identity = Annotated[str, typer.Option("--identity", help="Your key file, not agent or usual.")]
 Fingerprint = Annotated[str, typer.Option("--fingerprint", help="SHA256:… of its host key.")]
@@ -177,18 +176,23 @@ def _steps(*, dry_run: bool) -> Steps:
 
     def tell(step: Step) -> None:
         if not around.as_json:
-            around.say(step_line(step, around.width or WIDTH))
+            around.say(step_line(step, around.width))
 
     if dry_run:
         around.talk("dry run: nothing is changed, there or here\n")
     return Steps(tell, dry_run=dry_run)
 
 
-def step_line(step: Step, width: int) -> str:
-    """A step as people see it, folded between words; what has no gap stays whole."""
+def step_line(step: Step, width: int | None) -> str:
+    """A step as people see it, folded between words; what has no gap stays whole.
+
+    `width` None: no terminal reads along, so a step is one line.
+    """
     import textwrap
 
     text = f"{safe_text(step.text)}  {step.took_s:.2f} s"
+    if width is None:
+        return f"  {step.name:<16} {text}\n"
     lines = textwrap.wrap(text, max(width - INDENT - 1, 20), break_long_words=False,
                           break_on_hyphens=False) or [""]  # fmt: skip
     return f"  {step.name:<16} " + f"\n{' ' * INDENT}".join(lines) + "\n"

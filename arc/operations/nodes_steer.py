@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
@@ -45,14 +46,19 @@ async def nodes_resume(hub: Hub, args: JsonObject) -> Told:
 async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
     """Its waiting tasks go to others, at once; what runs may finish.
 
-    The last node that takes work is drained only with `yes`.
+    The last node that takes work is drained only with `yes`; a dry run shows what it would be.
     """
     asked = Fields(args)
     name = asked.node("node")
     check_node(hub, name)
-    await _check_not_the_last(hub, name, yes=asked.flag("yes"))
+    dry_run = asked.flag("dry_run")
+    last = None if asked.flag("yes") else await _the_last(hub, name)
+    if last is not None and not dry_run:
+        raise last
     told = await _tell(hub, "drain", args)
-    if not asked.flag("dry_run"):
+    if last is not None:
+        told = replace(told, warnings=(f"{last}; {last.hint}",))
+    if not dry_run:
         schedule = hub.schedule or Schedule(hub)
         await schedule.until_free(REBALANCE)  # one that began before may not have seen it
         report = await schedule.run_now(REBALANCE, f"{name} drains")
@@ -60,14 +66,16 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
     return told
 
 
-async def _check_not_the_last(hub: Hub, name: str, *, yes: bool) -> None:
+async def _the_last(hub: Hub, name: str) -> NeedsWord | None:
+    """What speaks against draining this node without a word; None: another one takes work."""
     seen = await look(hub)
     others = [node.name for node in seen.view.seen
               if node.name != name and node.report.state == "active"
               and node.report.dispatcher == "running"]  # fmt: skip
-    if not others and not yes:
-        raise NeedsWord(f"no other node takes work now; if {name} drains, everything waits",
-                        hint="--yes drains it all the same")  # fmt: skip
+    if others:
+        return None
+    return NeedsWord(f"no other node takes work now; if {name} drains, everything waits",
+                     hint="--yes drains it all the same")  # fmt: skip
 
 
 async def nodes_suspend(hub: Hub, args: JsonObject) -> Told:

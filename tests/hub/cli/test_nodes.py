@@ -68,6 +68,11 @@ def test_the_last_node_that_takes_work_drains_only_with_a_word(desk: Desk) -> No
     text, error = desk.both("nodes", "drain", "loom")
     assert text.code == 7
     assert "no other node takes work now" in error["message"]
+    tried, shown = desk.both("nodes", "drain", "loom", "--dry-run")
+    assert (tried.code, shown["dry_run"]) == (0, True)
+    assert "dry run: nothing was changed" in tried.out
+    assert "no other node takes work now" in tried.err, "and what the real run needs"
+    assert state(desk, "loom") == "idle"
     assert desk.arc("nodes", "drain", "loom", "--yes").code == 0
 
 

@@ -397,6 +397,16 @@ def test_a_nought_or_an_empty_word_was_said_and_is_answered(
     assert desk.arc("tasks", "count").out == "0\n"
 
 
+def test_a_skill_that_is_the_name_of_a_domain_is_told_with_what_was_meant(desk: Desk) -> None:
+    said = "1 task with the skill infrastructure, which is a domain and no skill of any"
+    added = desk.arc("tasks", "add", "S", "--skill", "infrastructure")
+    assert added.code == 0
+    assert said in added.err
+    assert "--domain infrastructure" in added.err
+    for words in (("--skill", "infrastructure", "--domain", "research"), ("--skill", "ci")):
+        assert "is a domain" not in desk.arc("tasks", "add", "T", *words).err
+
+
 def test_a_field_that_nobody_knows_is_kept_and_named_with_the_one_that_was_meant(
     desk: Desk
 ) -> None:

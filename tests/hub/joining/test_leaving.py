@@ -162,3 +162,10 @@ def test_the_line_of_a_step_is_folded_and_long_words_stay_whole() -> None:
     assert key in line
     assert max(map(len, line.splitlines())) < 80
     assert step_line(Step("clock", "+0.0 s"), 80) == "  clock            +0.0 s  0.00 s\n"
+
+
+def test_where_no_terminal_reads_along_a_step_is_one_line() -> None:
+    text = "word " * 60
+    line = step_line(Step("host key", text.strip()), None)
+    assert line.count("\n") == 1
+    assert text.strip() in line
