@@ -35,7 +35,6 @@ from .wardens import Wardens
 from .zygote_link import Spawned
 
 _LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
-_SIGHTS_MAX, _SIGHT_AGAIN_S = 30, 0.1  # at another user's processes, by a warden
 _LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
 
 
@@ -67,8 +66,7 @@ class Dispatcher:
         self._stopping = Stopping(self.runs, self._wardens, later, settings.grace_s)
         self._baggage = Baggage(
             store, self.runs, home=home, settings=settings, later=later, record=self._record,
-            freed=self._ask_again, errands=errands,
-        )  # fmt: skip
+            freed=self._ask_again, errands=errands)  # fmt: skip
         self._validating = Validating(
             store, home=home, settings=settings, starters=starters, later=later, look=self.look,
             record=self._record, flush=self.flush_started,
@@ -158,10 +156,11 @@ class Dispatcher:
 
     def _heard(self, spawned: Spawned) -> None:
         run = self.runs.find(spawned.uid, spawned.n)
-        if run is None or run.pidfd is not None:
+        if run is None:
             os.close(spawned.pidfd)
             return
         self.watch(run, spawned.shim, spawned.pidfd)
+        run.signed_in = True
         if spawned.started_at is not None:
             run.started = True
             if run.max_s is not None:
@@ -172,8 +171,11 @@ class Dispatcher:
 
     def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
         """Be told when this shim ends; it is asked to stop at once if it was to."""
-        run.shim, run.pidfd = Identity(*shim), pidfd
-        self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
+        if run.pidfd is None:
+            run.shim, run.pidfd = Identity(*shim), pidfd
+            self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
+        else:
+            os.close(pidfd)  # its lock had told of it before it did
         if run.stop_why is not None:
             self._stopping.ask(run)
 
@@ -223,26 +225,24 @@ class Dispatcher:
     def _pursue(self, run: Run, evidence: Alive | Leftovers | Unseen) -> None:
         """Not over yet: follow the shim, or end what it left behind, and look again."""
         if isinstance(evidence, Unseen):
-            self._have_looked(run, evidence.why)
+            if not self._wardens.look_later(run, self._close):
+                self._record(run, Result("unproved", message=evidence.why))
         elif isinstance(evidence, Alive):
-            shim, pidfd = evidence.shim, open_pidfd(evidence.shim) if evidence.shim else None
-            if shim is not None and pidfd is not None:
-                self.watch(run, shim, pidfd)
-            else:
-                self._wardens.wake(run, self.look)
+            self._follow(run, evidence)
         else:
             log("leftovers_killed", task=run.uid, attempt=run.n, because=evidence.how)
             end_leftovers(evidence)
             self._look_again(run)
 
-    def _have_looked(self, run: Run, why: str) -> None:
-        """A warden ends what is left and says what it saw; that nobody could see is no proof."""
-        run.looks += 1
-        if run.looks <= _SIGHTS_MAX:
-            wait = min(_SIGHT_AGAIN_S * (run.looks - 1), _LOOK_EVERY_S)
-            self._later(wait, lambda: self._wardens.look(run, self._close))
-        else:
-            self._record(run, Result("unproved", message=why))
+    def _follow(self, run: Run, found: Alive) -> None:
+        """Until its shim has signed in, it may have been stopped on its way, and is woken."""
+        run.signed_in = found.signed_in
+        if found.shim is not None and run.pidfd is None:
+            pidfd = open_pidfd(found.shim)
+            if pidfd is not None:
+                self.watch(run, found.shim, pidfd)
+        if run.pidfd is None or not run.signed_in:
+            self._wardens.wake(run, self.look)
 
     def _look_again(self, run: Run) -> None:
         run.looks += 1
@@ -253,18 +253,21 @@ class Dispatcher:
 
     def look(self, run: Run) -> None:
         """See how an attempt stands that nothing else will tell us about."""
-        if self.runs.find(run.uid, run.n) is run and run.pidfd is None:
+        followed = run.pidfd is not None and run.signed_in
+        if self.runs.find(run.uid, run.n) is run and not followed:
             self._close(run)
 
     def _record(self, run: Run, result: Result) -> None:
         """One transaction ends this attempt and claims the next for the slot it leaves."""
+        if self.runs.find(run.uid, run.n) is not run:
+            return  # it was recorded while this waited for the disk
         then = self._next_claim(run)
         commands: list[Command[object]] = [*self._started, Finish(run.uid, run.n, result, then)]
         try:
             *_, finished = self.store.together(commands)
         except DiskTrouble as error:
             log("result_waits", task=run.uid, attempt=run.n, because=str(error))
-            self._later(1.0, lambda: self._record_again(run, result))
+            self._later(1.0, lambda: self._record(run, result))
             return
         self._started = []
         self.runs.remove(run)
@@ -272,10 +275,6 @@ class Dispatcher:
         self.news.append("task_finished")
         if isinstance(finished, Finished):
             self._recorded(run, finished)
-
-    def _record_again(self, run: Run, result: Result) -> None:
-        if self.runs.find(run.uid, run.n) is run:
-            self._record(run, result)
 
     def _next_claim(self, run: Run) -> str | None:
         agent = self._agent(run.agent)

@@ -24,9 +24,13 @@ from .traces import carrying_token, holders_of
 
 @dataclass(frozen=True)
 class Alive:
-    """The shim lives; None while the work is on its way to one that has not signed in yet."""
+    """The shim lives; None while the work is on its way to one that has not signed in yet.
+
+    One that has not, but holds the lock, took the work and has not begun it: it may stand still.
+    """
 
     shim: Identity | None
+    signed_in: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def _judge_locked(folder: AttemptFolder, record: ShimRecord | None) -> Evidence:
         return Alive(record.identity)
     others = _name(holders_of(folder.shim_lock).found - {os.getpid()}, process_table())
     if record is None:
-        return Alive(others[0] if len(others) == 1 else None)
+        return Alive(others[0] if len(others) == 1 else None, signed_in=False)
     if others:
         return Leftovers(others, "they hold shim.lock and the shim is dead")
     if is_locked(folder.shim_lock):

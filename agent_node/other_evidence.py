@@ -61,7 +61,7 @@ def judge_other(
 def _judge_locked(record: ShimRecord | None, shim: Identity | None) -> Alive | Unseen:
     known = record.identity if record is not None else shim
     if known is None or is_alive(known):
-        return Alive(known)
+        return Alive(known, signed_in=known is not None)
     return Unseen("shim.lock is held, and its shim is dead")
 
 

@@ -37,6 +37,7 @@ class Run:
     folder: AttemptFolder
     shim: Identity | None = None
     pidfd: int | None = None
+    signed_in: bool = False  # its shim said who it is, to us or in its folder
     started: bool = False  # its shim, or the database, said that the program runs
     max_s: float | None = None  # its deadline; the shim keeps it
     model: str = ""  # that its program was told to use; "": none, or it was begun by another daemon

@@ -101,6 +101,7 @@ def attend(
     logs: list[HeadAndTail] = []
     started, began = time.time(), boot_seconds()
     try:
+        failpoint("shim.before_entry")
         _write_new(folder, SHIM_JSON, _entry(job, kit))
         logs += [_open_log(folder, name, job) for name in (STDOUT_LOG, STDERR_LOG)]
         if job.place:

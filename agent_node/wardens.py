@@ -17,6 +17,7 @@ from .strict import JsonObject, JsonValue
 KEPT_DAYS = 30  # as long as an ended task is known
 _DAY_S = 86_400
 _AGAIN_S = 1.0
+_LOOKS_MAX, _LOOK_AGAIN_S = 30, 0.1
 
 
 class Wardens:
@@ -64,6 +65,18 @@ class Wardens:
             then(run)
 
         self._errands.send(run.user, lambda: self._clearing(run), told)
+
+    def look_later(self, run: Run, then: Callable[[Run], None]) -> bool:
+        """Again, and each time a little later: a warden ends what is left and says what it saw.
+
+        False after so many looks in vain that one more will not do; that is no proof of anything.
+        """
+        run.looks += 1
+        if run.looks > _LOOKS_MAX:
+            return False
+        wait = min(_LOOK_AGAIN_S * (run.looks - 1), _AGAIN_S)
+        self._later(wait, lambda: self.look(run, then))
+        return True
 
     def wake(self, run: Run, then: Callable[[Run], None]) -> None:
         """Nobody took this attempt yet: who waits with its zygote may have been stopped by a

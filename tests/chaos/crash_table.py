@@ -36,7 +36,7 @@ NODE = (
     NodePoint("commit.before_move"), NodePoint("add.before"), NodePoint("add.after"),
     *(NodePoint(f"{step}.{side}") for step in STEPS for side in SIDES),
     NodePoint("zygote.before_fork", 4), NodePoint("zygote.after_fork", 4),
-    NodePoint("shim.before_start"), NodePoint("shim.after_start"),
+    NodePoint("shim.before_entry"), NodePoint("shim.before_start"), NodePoint("shim.after_start"),
     NodePoint("shim.before_verdict"), NodePoint("shim.after_verdict"),
 )  # fmt: skip
 HUB = (

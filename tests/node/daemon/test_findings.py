@@ -205,6 +205,19 @@ def test_a_program_that_stops_its_shim_is_cancelled_all_the_same(node: Node, bel
     node.until(task, "CANCELLED")
 
 
+def test_a_starter_that_was_stopped_with_its_work_in_hand_goes_on(node: Node) -> None:
+    """It holds the lock and has not said who it is. Its lock names it, so it was followed, and
+    waited for; and its start, which it reported late, was never written down.
+    """
+    daemon = node.start(failpoint="shim.before_entry:stop")
+    uid = node.add("true")
+    node.until(uid, "COMPLETED")
+    assert "starters_woken" in daemon.hear("starters_woken")
+    told = [one["event"] for one in node.show(uid)["events"]]
+    assert [name for name in told if name in ("task_started", "task_completed")] == [
+        "task_started", "task_completed"]  # fmt: skip
+
+
 def test_starters_that_a_program_stopped_go_on_with_the_next_task(node: Node) -> None:
     """Seen to fail without `wake`: what is handed to a stopped shim waits there, and its slot with
     it, for ever.

@@ -62,6 +62,6 @@ def test_where_no_model_is_named_none_is_told(node: Node) -> None:
     node.until(uid, "COMPLETED", "DEAD_LETTERED", "RETRYING")
     assert used(node, uid, 1) == [""]
     (started,) = events(node, uid, "task_started")
-    assert started.get("because") is None
+    assert started["because"] == "its program runs"
     (done,) = events(node, uid, "task_completed")
     assert "model" not in done["data"]

@@ -39,7 +39,7 @@ def test_a_held_shim_lock_is_life_even_before_the_shim_signs_in(tmp_path: Path) 
     folder = a_folder(tmp_path)
     lock = folder.take_shim_lock()
 
-    assert judge_attempt(folder, NOBODY) == Alive(None)
+    assert judge_attempt(folder, NOBODY) == Alive(None, signed_in=False)
     os.close(lock)
     assert isinstance(judge_attempt(folder, NOBODY), Dead)
 
@@ -48,7 +48,7 @@ def test_a_shim_whose_entry_is_lost_is_known_by_its_lock(daemon: FakeDaemon) -> 
     attempt = daemon.shell("rm ../*/shim.json; echo up; while ! test -e go; do sleep 0.01; done")
     wait_until(lambda: attempt.printed() == "up\n")
 
-    assert attempt.judge() == Alive(attempt.spawned.shim)
+    assert attempt.judge() == Alive(attempt.spawned.shim, signed_in=False)
     Path(attempt.folder.file("go")).touch()
     daemon.end(attempt)
 

@@ -82,7 +82,7 @@ def test_a_held_shim_lock_is_life_until_its_shim_is_known_to_be_dead(
         os.unlink(folder.shim_json)
         me = identify(os.getpid())
         assert judge_other(folder, shim=me, sight=SAW_NOBODY) == Alive(me)
-        assert judge_other(folder, sight=SAW_NOBODY) == Alive(None)
+        assert judge_other(folder, sight=SAW_NOBODY) == Alive(None, signed_in=False)
     finally:
         os.close(lock)
 

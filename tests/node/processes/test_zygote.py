@@ -91,7 +91,7 @@ def test_what_was_handed_to_a_zygote_that_died_first_is_proven_dead(daemon: Fake
     job, folder = daemon.lay_out(["true"])
     daemon.zygote.hand_over(job, folder)
     attempt = Attempt(folder, job.token, None)  # type: ignore[arg-type]
-    assert attempt.judge() == Alive(None)  # the lock is on its way
+    assert attempt.judge() == Alive(None, signed_in=False)  # the lock is on its way
     for pid in [*family, daemon.zygote.pid]:
         os.kill(pid, signal.SIGKILL)
     daemon.zygote.close()
