@@ -81,9 +81,9 @@ class SshFleet:
 
     # --- The hub ----------------------------------------------------------------------------------
 
-    def up(self, *words: str) -> None:
-        """`arc up` as a process of its own, and it answers."""
-        argv = [sys.executable, "-m", "arc", "--fleet", str(self.file), "up", *words]
+    def up(self, *words: str, within: Sequence[str] = ()) -> None:
+        """`arc up` as a process of its own, started by this command if any, and it answers."""
+        argv = [*within, sys.executable, "-m", "arc", "--fleet", str(self.file), "up", *words]
         with (self.place / "hub.log").open("ab") as log:
             self.hub = self.lab.child(
                 argv, cwd=self.place, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -133,9 +133,10 @@ class SshFleet:
 
     # --- Work and books ---------------------------------------------------------------------------
 
-    def add(self, count: int, *more: str) -> list[str]:
+    def add(self, count: int, *more: str, body: str = "") -> list[str]:
         """So many tasks, given to the hub; their uids once they were acknowledged."""
-        lines = "".join(f'{{"subject": "task {n}", "priority": 7}}\n' for n in range(count))
+        lines = "".join(f'{{"subject": "task {n}", "priority": 7, "body": "{body}"}}\n'
+                        for n in range(count))  # fmt: skip
         source = self.place / "tasks.jsonl"
         source.write_text(lines, encoding="utf-8")
         said = self.data("tasks", "import", str(source), *more)

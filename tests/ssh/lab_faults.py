@@ -21,6 +21,10 @@ DROP = """table netdev cut{n} {{
   chain c {{ type filter hook ingress device {dev} priority 0; policy drop; }}
 }}
 """
+RESET = """table ip torn {{
+  chain c {{ type filter hook input priority 0; tcp dport {port} reject with tcp reset; }}
+}}
+"""
 FILL = "/.fill"
 WAIT_S = 5.0
 FILLS_MAX = 100
@@ -44,12 +48,17 @@ class Faults(Machine):
         else:
             self.ground.network("nft", "-f", "-", stdin=self._drop(self.plug))
 
+    def reset(self) -> None:
+        """Whatever comes for its sshd is answered by a reset, also in the middle of a talk."""
+        self.exec(["nft", "-f", "-"], stdin=RESET.format(port=self.port).encode())
+
     def heal(self) -> None:
         """Undo every cut."""
         self.ground.network("ip", "link", "set", self.plug, "master", BRIDGE, "up")
         table = ["nft", "delete", "table", "netdev", f"cut{self.number}"]
         self.ground.network(*table, check=False)
         self.exec(table, check=False)
+        self.exec(["nft", "delete", "table", "ip", "torn"], check=False)
 
     def slow(self, latency_s: float, loss: float = 0.0, jitter_s: float = 0.0) -> None:
         """A cable with this delay, each way, that loses this part of the frames.

@@ -16,15 +16,17 @@ from statistics import median
 
 import pytest
 
+from arc.links.pausing import REFUSED_MOST_S
 from tests.chaos.checker import read_ledger
 from tests.ssh.fleet import NAMES, SshFleet
-from tests.ssh.heard import cycles, next_cycles, noticed, now, usual, usual_gap
+from tests.ssh.heard import cycles, next_cycles, noticed, now, usual, usual_gap, well_again
 from tests.ssh.lab import Lab
 from tests.ssh.lab_node import LabNode
 from tools.sources import ROOT
 
 NOTICED_S = 15.0
 SETTLED_S = 10.0
+LET_IN_AGAIN_S = REFUSED_MOST_S + 5.0  # a refused login is tried so seldom; then comes a look
 GROWTH_MAX = 16 * 1024 * 1024  # bytes of the hub under endless output
 KEYS = "/home/agent/.ssh/authorized_keys"
 HEALTH = "fleet-health"
@@ -111,7 +113,7 @@ def test_machines_that_fail_settle_their_work_by_themselves(lab: Lab, tmp_path: 
     """
     fleet = SshFleet(lab, tmp_path)
     fleet.up()
-    iris, loom, _, forge, _ = (home.node for home in fleet.homes.values())
+    iris, loom, *_ = (home.node for home in fleet.homes.values())
     fleet.until(lambda: all(fleet.shown(name)["seen"] for name in fleet.homes), "all are met")
     uids = fleet.add(10)
     fleet.until(lambda: read_ledger(lab.shared / "ledger"), "some run")
@@ -130,12 +132,7 @@ def test_machines_that_fail_settle_their_work_by_themselves(lab: Lab, tmp_path: 
     took = fleet.until(lambda: fleet.done(theirs), "iris has done its work", limit_s=30)
     print(f"rebooted node's work settled after {took:.1f} s")
     assert took < SETTLED_S
-    loom.write(KEYS, keys, mode=0o600, user="agent")
-    fleet.homes["spark"].start_daemon()
-    forge.free_disk()
-    if not fleet.homes["forge"].answers():  # what an init system does with a daemon that left
-        fleet.homes["forge"].start_daemon()
-    set_clock(fleet, "quill", 0)
+    machines_are_mended(fleet, keys)
     ends_clean(fleet, uids + theirs)
 
 
@@ -148,6 +145,22 @@ def strike_machines(fleet: SshFleet) -> None:
     fleet.homes["spark"].kill_daemon()
     forge.fill_disk()
     set_clock(fleet, "quill", -86_400)
+
+
+def machines_are_mended(fleet: SshFleet, keys: bytes) -> None:
+    """All that struck them is over; how soon the hub has noticed that."""
+    _, loom, _, forge, _ = (home.node for home in fleet.homes.values())
+    began = now()
+    loom.write(KEYS, keys, mode=0o600, user="agent")
+    took = well_again(fleet, "loom", began, within_s=LET_IN_AGAIN_S)
+    print(f"key back, node back after {took:.1f} s")
+    fleet.homes["spark"].start_daemon()
+    forge.free_disk()
+    if not fleet.homes["forge"].answers():  # what an init system does with a daemon that left
+        fleet.homes["forge"].start_daemon()
+    took = fleet.until(lambda: "disk" not in fleet.needs("forge"), "room", limit_s=SETTLED_S)
+    print(f"room on the disk is seen after {took:.1f} s")
+    set_clock(fleet, "quill", 0)
 
 
 def set_clock(fleet: SshFleet, name: str, off_s: int) -> None:
