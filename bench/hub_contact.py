@@ -100,16 +100,37 @@ def contact_rows(place: Place) -> Iterator[Row]:
         with _daemons(place, homes):
             yield _row("contact-100-daemon", f"{what}; behind each the real agent-node and its"
                        " daemon, which runs", place, real, floor)  # fmt: skip
-        yield _row("contact-100-real", f"{what}; behind each the real agent-node, its queue opened",
-                   place, real, floor)  # fmt: skip
+    yield _cold(place, homes[: place.size(20, 3)])
 
 
-def _row(name: str, what: str, place: Place, ours: Side, floor: Side) -> Row:
+def _cold(place: Place, homes: Sequence[Path]) -> Row:
+    """Nodes whose daemon is down, which is a fault: each loads the whole program and opens its
+    queue. As many as two cores can start before the hub gives a greeting up; no goal is set for it.
+    """
+    named = [home.name for home in homes]
+    bare = [place.python, "-I", "-S", "-c", "pass"]
+    real = [place.python, "-I", "-S", str(place.zipapp), "serve", "--stdio"]
+    file = place.folder / "cold.yaml"
+    with (
+        far_side(place.folder / ".arc-cold", bare, named=named) as same,
+        far_side(place.folder / ".arc-down", real, homes=homes) as live,
+        asyncio.Runner() as runner,
+    ):
+        floor = Contact(runner, same, STARTING, same.settings(STARTING, file))
+        nodes = Contact(runner, live, STARTING, live.settings(STARTING, file))
+        what = f"first contact with {len(homes)} nodes whose daemon is down"
+        return _row("contact-20-cold", what, place, nodes.side(nodes.ours),
+                    floor.side(floor.bare), goal=None)  # fmt: skip
+
+
+def _row(
+    name: str, what: str, place: Place, ours: Side, floor: Side, *, goal: float | None = 1.5
+) -> Row:
     for side in (ours, floor):
         side()
     mine, bare = in_turns(place.rounds(11), ours, floor)
     middle, spread = ratio(mine, bare)
-    return Row(name, what, median(mine), median(bare), "ms", middle, 1.5, against=CONNECTS,
+    return Row(name, what, median(mine), median(bare), "ms", middle, goal, against=CONNECTS,
                spread=spread, load=load())  # fmt: skip
 
 

@@ -29,7 +29,7 @@ EXPECTED = {
     "cli": {"arc-help", "arc-status"}, "demo": {"demo-first-move"},
     "status": {"status-100"},
     "empty": {"empty-plan-100"},
-    "contact": {"contact-100", "contact-100-daemon", "contact-100-real"},
+    "contact": {"contact-100", "contact-100-daemon", "contact-20-cold"},
     "rebalance": {"rebalance-100k", "rebalance-vs-1k"},
     "steal": {"steal-p50", "steal-p99"},
     "spread": {"spread-15"},
