@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agent_node.clock import Clock, parse_iso
 from agent_node.envelope import Exit
@@ -32,6 +32,7 @@ from .way import Way
 GREET_S = 10.0  # for the node's program to start and speak
 CLOSED = "the hub has closed this link; nothing was asked"
 OPEN_S = 40.0  # for all of it: connect, log in, greet, hello
+CLOSE_S = 5.0  # for what was under way to end by itself; then it is left to itself
 
 EVERY_EVENT: list[JsonValue] = [*sorted(EVENTS)]
 
@@ -55,22 +56,16 @@ class StandingLink:
     """
 
     def __init__(
-        self,
-        name: str,
-        way: Way,
-        words: HelloWords,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        is_fenced: Fenced,
-        pause: Pause = asyncio.sleep,
-    ) -> None:
+        self, name: str, way: Way, words: HelloWords, *, clock: Clock, rng: random.Random,
+        is_fenced: Fenced, pause: Pause = asyncio.sleep,
+    ) -> None:  # fmt: skip
         self.name = name
         self._way, self._words = way, words
         self._clock = clock
         self._is_fenced, self._pause = is_fenced, pause
         self._session: _Session | None = None
         self._opening: asyncio.Task[_Session] | None = None
+        self._opens: asyncio.Future[_Session]  # what whoever waits is told of it
         self._pausing = Pausing(clock, rng)
         self._last_error: ArcError | None = None
         self._troubled = False  # the last session broke, or the last opening failed
@@ -144,13 +139,14 @@ class StandingLink:
             self._keeper = asyncio.create_task(self._keep(), name=f"keep {self.name}")
 
     async def close(self) -> None:
-        """End it all in a few seconds at most; closing twice is fine."""
+        """End it all in a few seconds at most; closing twice is fine. Who waits learns of it."""
         self._closed = True
-        for task in (self._keeper, self._opening):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError, ArcError):
-                    await task
+        going = {task for task in (self._keeper, self._opening) if task and not task.done()}
+        for task in going:
+            task.cancel()
+        late = (await asyncio.wait(going, timeout=CLOSE_S))[1] if going else ()
+        if self._opening in late:
+            _fail(self._opens, NodeUnreachable(self.name, CLOSED))
         self._keeper = self._opening = None
         if self._session is not None:
             self._session.talk.close("the hub closed the link")
@@ -175,21 +171,18 @@ class StandingLink:
         if self._opening is None or self._opening.done():
             self._check_pause()
             self._opening = asyncio.create_task(self._open(), name=f"open {self.name}")
-            self._opening.add_done_callback(_retrieved)
+            self._opens = asyncio.get_running_loop().create_future()
+            self._opening.add_done_callback(partial(_tell, self.name, self._opens))
         if self._troubled:
             limit_s = min(limit_s, PATIENCE_S)  # the opening goes on; who asks next may have it
-        try:
-            async with asyncio.timeout(limit_s):
-                return await asyncio.shield(self._opening)
-        except TimeoutError as error:
-            if self._troubled and self._last_error is not None:
-                raise self._last_error.with_traceback(None) from error
-            text = f"no contact within {limit_s:g}s ({self._way.stage}); nothing was asked"
-            raise NodeUnreachable(self.name, text) from error
-        except asyncio.CancelledError:
-            if self._closed:
-                raise NodeUnreachable(self.name, CLOSED) from None
-            raise
+        # Not the opening itself: a keeper once took its own cancelling for that one's, and stayed.
+        done, _ = await asyncio.wait({self._opens}, timeout=limit_s)
+        if done:
+            return done.pop().result()
+        if self._troubled and self._last_error is not None:
+            raise self._last_error.with_traceback(None)
+        raise NodeUnreachable(self.name, f"no contact within {limit_s:g}s ({self._way.stage});"
+                              " nothing was asked")  # fmt: skip
 
     def _check_pause(self) -> None:
         """Return when the next try is near enough to wait for it; else the last error again."""
@@ -290,7 +283,16 @@ class StandingLink:
                 await session.talk.closed.wait()
 
 
-def _retrieved(task: asyncio.Task[_Session]) -> None:
-    """Whoever waited may have given up; the error then has been kept for the next one."""
-    if not task.cancelled():
-        task.exception()
+def _tell(name: str, opens: asyncio.Future[_Session], opening: asyncio.Task[_Session]) -> None:
+    """Hand what became of an opening to whoever waits; nobody but `close` cancels one."""
+    error = NodeUnreachable(name, CLOSED) if opening.cancelled() else opening.exception()
+    if error is not None:
+        _fail(opens, error)
+    elif not opens.done():
+        opens.set_result(opening.result())
+
+
+def _fail(opens: asyncio.Future[_Session], error: BaseException) -> None:
+    if not opens.done():
+        opens.set_exception(error)
+        opens.exception()  # who waited may have given up; it has been kept for the next one

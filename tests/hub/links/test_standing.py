@@ -19,6 +19,7 @@ from arc.links.pausing import (
     STEADY_S,
     Pausing,
 )
+from arc.links.standing import CLOSE_S
 from arc.links.talk import Talk
 from arc.settings import NodeEntry
 from tests.builders import a_clock
@@ -116,6 +117,83 @@ def test_a_node_in_trouble_holds_whoever_asks_up_for_a_second_at_most() -> None:
 
     waited, _ = in_virtual_time(story())
     assert waited <= PATIENCE_S
+
+
+class Endless(DeadEnd):
+    """A way that leads on for ever, and leaves its opening only when it is told to for long."""
+
+    def __init__(self, leaves: asyncio.Event | None = None) -> None:
+        super().__init__()
+        self.leaves = leaves
+
+    async def open(self, talk: Talk) -> None:
+        self.tries += 1
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            if self.leaves is not None:
+                await self.leaves.wait()
+
+
+def test_closing_ends_whoever_waits_for_an_opening_that_is_under_way() -> None:
+    """Seen to hang for ever: the keeper took its own end for news of a link that could not be
+    reached, and tried again; with it the hub hung that was to follow fleet.yaml.
+    """
+
+    async def story() -> BaseException | None:
+        way = Endless()
+        link = a_link(way)
+        await link.listen(lambda node, event: None)
+        asked = asyncio.create_task(link.ask("status"))
+        await asyncio.sleep(0.1)
+        assert way.tries == 1
+        async with asyncio.timeout(60):
+            await link.close()
+        await asyncio.wait({asked}, timeout=60)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not others
+        return asked.exception()
+
+    error, took_s = in_virtual_time(story())
+    assert isinstance(error, NodeUnreachable)
+    assert "closed this link" in str(error)
+    assert took_s < 1
+
+
+def test_closing_does_not_wait_for_an_opening_that_will_not_end() -> None:
+    """Without a limit, a child that cannot be killed holds up whoever closes the link."""
+
+    async def story() -> None:
+        leaves = asyncio.Event()
+        link = a_link(Endless(leaves))
+        await link.listen(lambda node, event: None)
+        asked = asyncio.create_task(link.ask("status", timeout_s=3600))
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(60):
+            await link.close()
+        with pytest.raises(NodeUnreachable, match="closed this link"):
+            await asked
+        leaves.set()
+        await asyncio.sleep(1)
+
+    _, took_s = in_virtual_time(story())
+    assert took_s <= CLOSE_S + 2
+
+
+def test_who_gives_up_while_the_link_closes_has_given_up() -> None:
+    """Without it a run that is cut off goes on as if a node had not answered."""
+
+    async def story() -> bool:
+        link = a_link(Endless())
+        asked = asyncio.create_task(link.ask("status"))
+        await asyncio.sleep(0.1)
+        closing = asyncio.create_task(link.close())
+        asked.cancel()
+        await asyncio.wait({asked, closing})
+        return asked.cancelled()
+
+    given_up, _ = in_virtual_time(story())
+    assert given_up
 
 
 def test_who_is_only_away_is_tried_again_soon_and_who_refused_us_seldom() -> None:
