@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 ROUTER = "fleet-router"
-LATE = 2.5  # intervals without a run after which a sensor counts as late
+LATE = 2.5  # intervals without a run, or within one, after which a sensor counts as late
 
 
 def sensor_lines(hub: Hub) -> list[JsonValue]:
@@ -40,7 +40,7 @@ def _line(hub: Hub, sensor: Sensor) -> JsonObject:
     return {
         "sensor": name, "every_s": every_s, "enabled": enabled,
         "state": _state(last, ago, max(every_s, QUIET_S) if is_quiet(sensor) else every_s,
-                        enabled=enabled, runs=schedule is not None),
+                        enabled=enabled, runs=schedule is not None, going_s=under_way or 0.0),
         "last": None if last is None else run_of(last), "ago_s": ago,
         "next": iso(upcoming) if upcoming else None, "under_way_s": under_way,
         "summary": last.report.summary if last else "has not run yet",
@@ -48,10 +48,16 @@ def _line(hub: Hub, sensor: Sensor) -> JsonObject:
 
 
 def _state(
-    last: Run | None, ago: float | None, every_s: float, *, enabled: bool, runs: bool
-) -> str:
+    last: Run | None, ago: float | None, every_s: float, *, enabled: bool, runs: bool,
+    going_s: float,
+) -> str:  # fmt: skip
+    """In a word. A run that goes on for too long is late, whatever was written down meanwhile of
+    the runs that were skipped for it.
+    """
     if not enabled:
         return "disabled"
+    if going_s > LATE * every_s:
+        return "late"
     if last is None or ago is None:
         return "new"
     if last.report.outcome in {"failed", "could_not_look"}:

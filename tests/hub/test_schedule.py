@@ -275,3 +275,27 @@ def test_a_quiet_sensor_is_not_late_between_two_lines(tmp_path: Path) -> None:
         assert line["state"] == "on time"
 
     scheduled(tmp_path, story, Quiet("a", 30))
+
+
+class Endless(Counting):
+    """A sensor whose run does not end."""
+
+    async def run(self, hub: Hub, now: Any) -> SensorReport:
+        await asyncio.sleep(600)
+        return await super().run(hub, now)
+
+
+def test_a_run_that_goes_on_for_too_long_is_late(tmp_path: Path) -> None:
+    """Seen to fail: the runs that were skipped for it were written down, so it was `on time`."""
+    states: list[object] = []
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        hub.schedule = schedule
+        for _ in range(2):
+            await asyncio.sleep(12)
+            (line,) = sensor_lines(hub)
+            assert isinstance(line, dict)
+            states.append(line["state"])
+
+    scheduled(tmp_path, story, Endless("a", 5))
+    assert states == ["on time", "late"]
