@@ -39,6 +39,7 @@ async def look_up(seen: Look, awaited: Collection[str]) -> LookedUp:
     now = hub.clock.boottime()
     hub.awaited = {uid: hub.awaited.get(uid, now) for uid in awaited}
     late = [uid for uid, since in hub.awaited.items() if now - since >= LATE_S]
+    late.sort(key=hub.awaited.__getitem__)  # so that each has its turn, however many there are
     some = late[: max(REQUESTS_MAX // max(len(links), 1), 1)]
     owners: dict[str, dict[str, Task]] = {uid: {} for uid in some}
     silent = {node.name for node in seen.whole.unseen}
