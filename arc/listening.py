@@ -46,7 +46,8 @@ class Listening:
 
     async def follow(self) -> None:
         """Subscribe to every link that is new. A node that cannot be reached is no trouble here:
-        its link subscribes when it comes back.
+        its link subscribes when it comes back. Where somebody waits, what ended on the others
+        before they were listened to is looked for now.
         """
         if not self.wanted:
             return
@@ -59,6 +60,8 @@ class Listening:
                 log.info("not_heard_yet", extra={"node": link.name, "because": str(said)})
             elif isinstance(said, BaseException):
                 raise said
+            elif self.hub.awaiting:
+                self._wake(GRAPHS, link.name)
 
     @property
     def wanted(self) -> bool:

@@ -306,6 +306,25 @@ def test_a_task_that_finished_is_told_at_once_where_somebody_waits_for_one(
     assert told == ([(0.0, "fleet-graphs", "news from loom")] if awaiting else [])
 
 
+def test_what_ended_before_a_node_was_listened_to_is_looked_for_at_once(tmp_path: Path) -> None:
+    """Seen to fail: under arc0 nodes are listened to once somebody waits, up to two seconds later;
+    a graph whose first task was over by then went on at the next minute.
+    """
+    words = HelloWords("arc0", "arc", 1, "01HVB0000000000000000000AA", {"version": "1"})
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        listening.hub.links["loom"] = StillLink("loom", words)
+        await listening.follow()
+        await asyncio.sleep(1)
+        assert not still(listening.hub.links["loom"]).heard_by, "nobody waits yet"
+        listening.hub.awaiting = True
+        for _ in range(3):
+            await listening.follow()
+            await asyncio.sleep(2)
+
+    assert woken(tmp_path, story) == [(1.0, "fleet-graphs", "news from inbox, loom")]
+
+
 def test_under_swift_a_free_slot_is_served_at_once(tmp_path: Path) -> None:
     async def story(listening: Listening, some: list[Counting]) -> None:
         listening.heard("loom", "free_slot")
