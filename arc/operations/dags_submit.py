@@ -31,6 +31,7 @@ AT_ONCE = 8
 SHOWN_MAX = 20
 NOTHING = "nothing was added"
 ROUTER = "fleet-router"
+GRAPHS = "fleet-graphs"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "DEAD_LETTERED")
 
 
@@ -51,6 +52,8 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
         hub.journal.runs.log("dag_submitted", fields={"dag": said.dag, "tasks": said.tasks,
                                                       "by": by})  # fmt: skip
         goes_on(hub, "a graph began")
+        if outside_of(graph):
+            waits_at(hub, INBOX)
     return _told(hub, graph, said, dry_run=dry_run)
 
 
@@ -66,6 +69,16 @@ def goes_on(hub: Hub, because: str) -> None:
     hub.awaiting, hub.tied_at = True, hub.clock.boottime()
     if hub.schedule is not None:
         hub.schedule.soon(ROUTER, because, woken=frozenset({INBOX}))
+
+
+def waits_at(hub: Hub, store: str) -> None:
+    """A task there waits for others: ends are listened for, and those there are by now are told at
+    once. The store is asked anew, for what it said last does not know of it.
+    """
+    hub.awaiting, hub.tied_at = True, hub.clock.boottime()
+    hub.stirred.add(store)
+    if hub.schedule is not None:
+        hub.schedule.soon(GRAPHS, f"a task waits on {store}", woken=frozenset({INBOX, store}))
 
 
 def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:

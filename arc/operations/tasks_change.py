@@ -20,6 +20,7 @@ from arc.errors import ArcError, WrongUse
 from arc.links import Link
 
 from . import Told
+from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, partial
 from .finding import Found, find_task
 from .sensing import router_turn
@@ -60,8 +61,8 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
                 results = [_with_the_others(one) for one in results]
             break
     refused = any(one["outcome"] == "refused" for one in results)
-    if any(task.get("depends_on") for task in tasks):
-        hub.awaiting, hub.tied_at = True, hub.clock.boottime()
+    if not dry_run and any(task.get("depends_on") for task in tasks):
+        waits_at(hub, node)
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,

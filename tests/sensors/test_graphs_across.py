@@ -19,6 +19,7 @@ from arc.operations.status import status
 from arc.operations.tasks_change import tasks_add, tasks_retry
 from arc.operations.tasks_move import tasks_move
 from arc.operations.why import why_task
+from arc.schedule import Schedule
 from tests.builders import uid
 from tests.fleet.machines import HubDied
 from tests.sensors_stage import Scene, rows, within
@@ -423,6 +424,29 @@ def test_a_new_task_may_wait_for_one_on_a_node_also_if_that_ended_long_ago(day: 
     assert state(day, "inbox", 6) == "PENDING"
     day.run(GRAPHS)
     assert state(day, "inbox", 6) == "READY"
+
+
+def test_a_new_task_that_waits_for_one_elsewhere_is_looked_after_at_once(
+    day: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: nothing ran before the next minute, and a round for an end that came meanwhile
+    did not know yet that its node waits.
+    """
+    day.asks("loom", "add", tasks=[{"uid": uid(5), "subject": "first"}])
+    day.run(GRAPHS)
+    runs_it(day, "loom")
+    soon: list[tuple[str, frozenset[str]]] = []
+    schedule = Schedule(day.hub)
+    monkeypatch.setattr(schedule, "soon", lambda name, why, woken: soon.append((name, woken)))
+    monkeypatch.setattr(day.hub, "schedule", schedule)
+    waits = {"uid": uid(6), "subject": "second", "depends_on": [{"uid": uid(5)}]}
+    day.tells(tasks_add, tasks=[waits], to="iris", dry_run=True)
+    assert soon == []
+    day.tells(tasks_add, tasks=[waits], to="iris")
+    assert soon == [(GRAPHS, frozenset({"inbox", "iris"}))]
+    assert state(day, "iris", 6) == "PENDING"
+    assert day.run(GRAPHS, woken=frozenset({"loom"})).outcome == "done"
+    assert state(day, "iris", 6) == "READY"
 
 
 def test_an_end_that_no_event_tells_any_more_is_looked_up(day: Scene) -> None:
