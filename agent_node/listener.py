@@ -194,7 +194,9 @@ class Peer:
         self._handed = tuple(handed)
         if any(not _can_wait(one) for one in handed):
             raise OSError(errno.EPERM, "only pipes and sockets can be handed over")
-        if len(handed) == 2:  # noqa: PLR2004 - stdin and stdout
+        if handed:
+            if len(handed) != 2:  # noqa: PLR2004 - stdin and stdout
+                raise OSError(errno.EINVAL, "stdin and stdout are handed over together")
             self._in, self._out = handed
             os.set_blocking(self._in, False)
             os.set_blocking(self._out, False)
@@ -239,22 +241,20 @@ class Peer:
             self._doorway.selector.modify(descriptor, mask, self._ready_of(descriptor))
 
     def _ready_of(self, descriptor: int) -> Ready:
-        if self._handed and descriptor == self._connection.fileno():
-            return self._left
         return lambda mask: self._ready(descriptor, mask)
 
     def _ready(self, descriptor: int, mask: int) -> None:
+        """What a descriptor is for is asked now: it may have been registered before the others
+        were handed over, and its callback stays as long as it is waited for in the same way.
+        """
         if self._closed:
             return
-        if mask & selectors.EVENT_READ and descriptor == self._in and self._talk.reads:
+        if self._handed and descriptor == self._connection.fileno():
+            self._break()  # the `serve` that handed over has ended, or says what it may not
+        elif mask & selectors.EVENT_READ and descriptor == self._in and self._talk.reads:
             self._read(mask)
         else:
             self.go_on()
-
-    def _left(self, mask: int) -> None:
-        """The `serve` that handed its descriptors over has ended, or says something; it may not."""
-        if not self._closed:
-            self._break()
 
 
 def _can_wait(descriptor: int) -> bool:

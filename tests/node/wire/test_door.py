@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,15 @@ from agent_node.errors import (
     Starting,
     StoreCorrupt,
 )
+from agent_node.handing import hand_over
 from agent_node.home import Home, HomeLock, listen
+from agent_node.listener import Doorway
 from agent_node.opening import daemon_or_lock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
 from tests.node.wire.golden import NEW
 from tests.node.wire.processes import a_daemon
-from tests.node.wire.talking import a_home
+from tests.node.wire.talking import Talk, a_home
 
 
 @pytest.fixture
@@ -203,9 +206,7 @@ def ask_until_heard(home: Home) -> dict[str, object]:
 
 
 def test_the_selector_is_left_as_it_was_found(home: Home) -> None:
-    from agent_node.listener import Doorway
     from agent_node.replies import Answers
-    from tests.node.wire.talking import Talk
 
     talk = Talk(home.root.parent / "loom", "loom")
     lock = HomeLock.try_take(talk.home)
@@ -229,3 +230,61 @@ def test_the_selector_is_left_as_it_was_found(home: Home) -> None:
             assert lines.readline() == b""
         assert selector.get_map() == {}
     talk.close()
+
+
+@contextmanager
+def a_doorway(home: Home) -> Iterator[tuple[selectors.BaseSelector, socket.socket]]:
+    """A door in this very process, one who is let in, and the selector that drives them."""
+    talk = Talk(home.root.parent / "loom", "loom")
+    lock = HomeLock.try_take(talk.home)
+    assert lock is not None
+    with selectors.DefaultSelector() as selector, lock:
+        doorway = Doorway(listen(talk.home, lock), talk.answers, selector)
+        peer = daemon_or_lock(talk.home)
+        assert isinstance(peer, socket.socket)
+        try:
+            with peer:
+                yield selector, peer
+        finally:
+            doorway.close()
+            talk.close()
+
+
+def turns_until_still(selector: selectors.BaseSelector) -> int:
+    """How often something was called until nothing was ready any more; a spin never is still."""
+    for turn in range(20):
+        ready = selector.select(timeout=0)
+        if not ready:
+            return turn
+        for key, mask in ready:
+            key.data(mask)
+    raise AssertionError("something stays ready for ever")
+
+
+def test_a_serve_that_died_leaves_no_peer_though_its_pipes_stay_open(home: Home) -> None:
+    """Guard: `_ready` asks what was handed over. Without it the daemon spins at full speed; seen.
+
+    The hub's ends of both pipes stay open: nothing but the connection says that `serve` is gone.
+    """
+    with a_doorway(home) as (selector, serve), ExitStack() as pipes:
+        (stdin, hub_says), (hub_hears, stdout) = os.pipe(), os.pipe()
+        for descriptor in (hub_says, hub_hears):
+            pipes.callback(os.close, descriptor)
+        hand_over(serve, b'{"session":"hub"}\n', (stdin, stdout))
+        os.close(stdin)
+        os.close(stdout)
+        turns_until_still(selector)
+        assert json.loads(os.read(hub_hears, 65_536))["node"] == "loom"
+        serve.close()
+        turns_until_still(selector)
+        assert os.read(hub_hears, 65_536) == b""
+        assert len(selector.get_map()) == 2  # the door and the bell
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_peer_that_hands_over_its_own_connection_is_let_go(home: Home, count: int) -> None:
+    """What is said on it would come back as its own: a loop, and for one descriptor half a talk."""
+    with a_doorway(home) as (selector, peer):
+        hand_over(peer, b'{"session":"hub"}\n', [peer.fileno()] * count)
+        turns_until_still(selector)
+        assert len(selector.get_map()) == 2  # the door and the bell
