@@ -159,9 +159,7 @@ def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
     because = Because("barred", f"the task is owned elsewhere from epoch {target.epoch} on")
     keep_copy(tx, target.uid)  # it may be the last one: a later re-own can choose it
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
-    if record is not None:
-        let_go(tx, record, because, by=by)
-    else:
+    if record is None or not let_go(tx, record, because, by=by):
         tx.db.execute(f"DELETE FROM task WHERE uid = ? AND {_FLAGGED}", (target.uid,))
         tx.moves(row[0], None)
     settle(tx, target.uid, None)

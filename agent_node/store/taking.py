@@ -249,18 +249,22 @@ def _drop_one(tx: Transaction, command: Drop, move: Settle) -> Transferred:
     if wrong is not None or record.outcome != "held":
         return wrong or record.answer()
     check_term(tx, command.sender.term)
-    let_go(tx, record, Because("dropped", "the giver called it off"), by=command.sender.by)
-    return Transferred(record.xfer, "dropped", Because("dropped", "the giver called it off"))
+    because = Because("dropped", "the giver called it off")
+    if not let_go(tx, record, because, by=command.sender.by):
+        return refuse(move.xfer, "not_held", f"{record.uid} is not held for {move.xfer}")
+    return Transferred(record.xfer, "dropped", because)
 
 
-def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> None:
-    """HELD(x) is gone and x is recorded as dropped."""
+def let_go(tx: Transaction, record: Record, because: Because, *, by: str) -> bool:
+    """HELD(x) is gone and x is recorded as dropped; False: it was not held, nothing changed."""
     done = tx.db.execute(
         "DELETE FROM task WHERE uid = ? AND xfer = ? AND state = 'HELD'", (record.uid, record.xfer)
     )
-    assert done.rowcount == 1, f"{record.uid} was not held for {record.xfer}"
+    if not done.rowcount:
+        return False
     forget_inputs(tx, record.uid)
     tx.moves(State.HELD, None)
     set_outcome(tx, record.xfer, "dropped", because)
     tx.event("task_dropped", record.uid, n=OF_A_MOVE, was="HELD", by=by, because=because.text,
              data=told(record.xfer, "from", record.peer))  # fmt: skip
+    return True

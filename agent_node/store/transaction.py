@@ -172,6 +172,10 @@ class Transaction:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
         self._rows.setdefault(statement, []).append(values)
 
+    def write_before(self, statement: str) -> None:
+        """What is put off for this statement, now or later, goes ahead of others used from now."""
+        self._rows.setdefault(statement, [])
+
     def flush(self) -> None:
         """Write what was put off, statement by statement in the order they were first used."""
         if self._has_left:

@@ -102,6 +102,7 @@ def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | Non
     record = find_record(tx, xfer)
     if record is not None:
         tx.records[xfer] = record.become(outcome, rule, text)
+    tx.write_before(_WRITE)  # of records made in this very command, too, the outcome comes second
     tx.write_later(_SET, (outcome, rule, text, tx.stamp, tx.next_event, xfer))
     tx.changed = True
 

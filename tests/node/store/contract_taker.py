@@ -114,6 +114,19 @@ class Takes(Contract):
         answers = node.say(m.Hold("forge", "stolen", offers))
         assert [answer.outcome for answer in answers] == ["held", "held", "refused"]
 
+    def test_one_request_may_bring_a_task_twice_over_an_older_copy(self, node: NodeAtHand) -> None:
+        """Fails when an outcome is written before the record that the same request made."""
+        assert node.hold(xfer(1), a_task()).outcome == "held"
+        copies = [(xfer(epoch), a_task(epoch=epoch)) for epoch in (2, 3)]
+        offers = tuple(m.Offer(x, task, hash_of(spec_of(task))) for x, task in copies)
+        said = node.say(m.Hold("forge", "stolen", offers))
+        assert [one.outcome for one in said] == ["held", "held"]
+
+        for number in (1, 2):
+            assert rule_of(node.drop(xfer(number), uid())) == "replaced"
+        assert node.task(uid()).epoch == 4
+        assert node.activate(xfer(3), uid()).outcome == "activated"
+
     def test_a_task_that_is_here_is_not_taken_again(self, node: NodeAtHand) -> None:
         node.has(a_task())
         reaches: tuple[Callable[[], object], ...] = (lambda: None, node.claimed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from agent_node.store.schema import STEPS
 from agent_node.store.sqlite import open_store
 from agent_node.task import Task
 from agent_node.ulid import new_ulid
-from tests.builders import DAY, Ending, NodeAtHand, a_clock, a_task, refusal, uid, xfer
+from tests.builders import DAY, Ending, NodeAtHand, a_clock, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
 EARLIER = "01LQQM00000000000000000000"
@@ -208,3 +210,15 @@ def test_a_fence_that_means_an_earlier_life_is_void(node: NodeAtHand) -> None:
     meant = node.facts().incarnation
     node.say(m.Hello("arc0", "arc", 5, node.clock.boot_id(), fenced=True, incarnation=meant))
     assert node.facts().state == "quarantined"
+
+
+def test_a_record_whose_copy_is_gone_does_not_spoil_the_drops_beside_it(node: NodeAtHand) -> None:
+    """Guard: `let_go` looks before it drops. Without it the whole request is a fault; seen."""
+    for number in (1, 2):
+        assert node.hold(xfer(number), a_task(number)).outcome == "held"
+    with closing(sqlite3.connect(node.place / "queue.db")) as db, db:
+        db.execute("DELETE FROM task WHERE uid = ?", (uid(1),))
+    node.reopen()
+    moves = tuple(m.Settle(xfer(number), uid(number), "forge") for number in (1, 2))
+    gone, dropped = node.say(m.Drop(moves))
+    assert (rule_of(gone), dropped.outcome) == ("not_held", "dropped")
