@@ -74,10 +74,10 @@ def remembered(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     history = History(fleet.state)
     span = history.span()
     until = min(span.until, _moment(wanted.until)) if wanted.until else span.until
-    since = max(span.since, until - timedelta(seconds=back_s))
-    if until <= since:
+    if until <= span.since:  # before anything is subtracted: `until` may be the year 1
         raise NoHistory(f"{history.path}: nothing was remembered yet at {iso(until)}",
                         where=str(history.path))  # fmt: skip
+    since = max(span.since, until - timedelta(seconds=back_s))
     found = scene_of_history(history, fleet, since, until, tasks_max=TASKS_MAX)
     if not found.scene.jobs:
         raise NoHistory(f"{history.path}: no task is known to have come since {iso(since)}",

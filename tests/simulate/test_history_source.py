@@ -114,7 +114,8 @@ def test_the_command_ends_where_it_is_told_to(past: Scene) -> None:
     assert source.facts["since"] == iso(START + timedelta(minutes=10))
     assert source.facts["until"] == iso(START + timedelta(minutes=30))
     early = iso(START - timedelta(days=1))
-    for words, said in (("yesterday", "no zoned time"), (early, "nothing was remembered")):
+    for words, said in (("yesterday", "no zoned time"), (early, "nothing was remembered"),
+                        ("0001-01-01T00:00:00Z", "nothing was remembered")):  # fmt: skip
         with pytest.raises(ArcError, match=said):
             source_of(Wanted(from_history="20m", until=words), fleet(past))
 
