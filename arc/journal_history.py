@@ -12,7 +12,19 @@ import orjson
 
 from agent_node.clock import Clock
 
-from .decisions.lives import OVER, READY, Came, Claimed, Ended, Lives, Started, Step, Traits, Turned
+from .decisions.lives import (
+    ANEW,
+    OVER,
+    READY,
+    Came,
+    Claimed,
+    Ended,
+    Lives,
+    Started,
+    Step,
+    Traits,
+    Turned,
+)
 from .decisions.stranded import Stranded
 from .decisions.usual import Runs, typical_of
 from .history_seen import UNKNOWN
@@ -45,13 +57,17 @@ ON CONFLICT DO UPDATE SET
   source = coalesce(source, excluded.source), ready_at = coalesce(excluded.ready_at, ready_at)
  WHERE how <> 'added' OR priority IS NULL
 """
-_READY = """
-UPDATE arrival SET ready_at = min(coalesce(ready_at, ?1), ?1) WHERE uid = ?2
+# A turn is believed of the node where the task came, or to which it was moved, and of no other: a
+# node that lies cannot end what is another's. A move of which the end is in doubt counts as one.
+_IS_THERE = """
+ AND (node = ?3 OR EXISTS (SELECT 1 FROM move WHERE move.uid = ?2 AND idle = ?3
+                            AND (outcome <> 'kept' OR rule = 'taker_has_it')))
 """
+_READY = "UPDATE arrival SET ready_at = max(at, min(coalesce(ready_at, ?1), ?1)) WHERE uid = ?2"
 # Of a history that is heard again the first word stays, until it is taken back once more.
-_OVER = "UPDATE arrival SET ended_at = max(?, at) WHERE uid = ? AND ended_at IS NULL"
-_ANEW = "UPDATE arrival SET ended_at = NULL WHERE uid = ?"
-_TURNS = {READY: _READY, OVER: _OVER}
+_OVER = "UPDATE arrival SET ended_at = max(at, ?1) WHERE uid = ?2 AND ended_at IS NULL"
+_ANEW = "UPDATE arrival SET ended_at = NULL WHERE uid = ?2"
+_TURNS = {READY: _READY, OVER: _OVER, ANEW: _ANEW}
 _CLAIMED = """
 INSERT INTO stint (node, life, uid, n, agent, domain, priority, expected_s, claimed_at, outcome)
 VALUES (?,?,?,?,?,?,?,?,?,'') ON CONFLICT DO NOTHING
@@ -156,10 +172,8 @@ class HistoryBook:
                     traits.expected_s, at])  # fmt: skip
             case Started():
                 self._rows.write(_STARTED, [at, step.uid, step.n, node])
-            case Turned(to=to) if to in _TURNS:
-                self._rows.write(_TURNS[to], [at, step.uid])
             case Turned():
-                self._rows.write(_ANEW, [step.uid])
+                self._rows.write(_TURNS[step.to] + _IS_THERE, [at, step.uid, node])
             case Ended(n=None):
                 self._rows.write(_ENDED_ANY, [at, step.outcome, step.uid, node, at])
             case Ended():

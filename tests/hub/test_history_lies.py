@@ -11,8 +11,10 @@ import pytest
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
+from arc.decisions.lives import lives_of
 from arc.history import History
 from arc.journal_history import KEEP_HISTORY_DAYS, NODE_STEPS_MAX
+from arc.sensor import Moved
 from tests.builders import START, uid
 from tests.hub_nodes import twisted
 from tests.sensors_stage import Scene
@@ -129,3 +131,32 @@ def test_words_of_a_node_are_cut_to_a_length(day: Scene) -> None:
     (came,) = past.arrivals(*always())
     assert came.skills == ("x" * 64,) * 64
     assert (len(came.domain or ""), len(came.source or ""), came.needs) == (64, 64, None)
+
+
+def hears(day: Scene, node: str, *events: JsonObject) -> None:
+    """The hub's history hears this of a node, as of an hour before now."""
+    now = day.hub.clock.now()
+    told = [(event, now - timedelta(hours=1)) for event in events]
+    day.hub.journal.history.hear(node, "L", lives_of(told, now=now))
+
+
+def test_a_node_turns_no_task_that_never_was_there(day: Scene) -> None:
+    """Neither ready, nor over, nor anew; and of its own none was ready before it came."""
+    for n, state in ((1, "PENDING"), (2, "READY"), (3, "READY")):
+        hears(day, "iris", {"event": "task_added", "uid": uid(n), "state": state})
+    hears(day, "iris", {"event": "task_cancelled", "uid": uid(3), "state": "CANCELLED"})
+    before = History(day.hub.settings.state).arrivals(*always())
+    lies: list[JsonObject] = [
+        {"event": "task_ready", "uid": uid(1), "was": "PENDING", "state": "READY"},
+        {"event": "task_cancelled", "uid": uid(2), "was": "READY", "state": "CANCELLED"},
+        {"event": "task_retried", "uid": uid(3), "was": "CANCELLED", "state": "READY"},
+    ]
+    hears(day, "loom", *lies)
+    assert History(day.hub.settings.state).arrivals(*always()) == before
+    day.hub.journal.runs.add_moves(tuple(
+        Moved("X", uid(n), "iris", "loom", "moved") for n in (1, 2, 3)))  # fmt: skip
+    early = day.hub.clock.now() - timedelta(days=13)
+    day.hub.journal.history.hear("loom", "L", lives_of(
+        [(event, early) for event in lies], now=day.hub.clock.now()))  # fmt: skip
+    one, two, three = History(day.hub.settings.state).arrivals(*always())
+    assert (one.ready_at, two.ended_at, three.ended_at) == (one.at, two.at, None)
