@@ -39,7 +39,8 @@ def log(options: Namespace, around: Around) -> Answer:
         return _follow(request, around, as_json=options.json)
     stream = _rest_of(request, 0, around)
     data = {"uid": request["uid"], "attempt": stream.attempt, "text": stream.text}
-    return Answer(data, _readable(stream.text) or "nothing was written")
+    elsewhere = not stream.text and _point_at_stderr(request, around)
+    return Answer(data, _readable(stream.text) or ("" if elsewhere else "nothing was written"))
 
 
 class Stream(NamedTuple):
@@ -70,17 +71,32 @@ def _piece(result: Result) -> Stream:
 
 def _follow(request: Request, around: Around, *, as_json: bool) -> Answer:
     """Print what comes until the task no longer runs; the last look is after its end."""
-    offset, running = 0, True
+    offset, running, wrote = 0, True, False
     while running:
         running = _is_underway(request, around)
         stream = _so_far(request, offset, around, running=running)
         offset = stream.after
         if stream.text:
-            text = stream.text
+            text, wrote = stream.text, True
             around.say(json.dumps({"text": text}) + "\n" if as_json else _readable(text))
         if running:
             time.sleep(FOLLOW_EVERY_S)
+    if not wrote:
+        _point_at_stderr(request, around)
     return Answer({"uid": request["uid"], "ended": True}, "")
+
+
+def _point_at_stderr(request: Request, around: Around) -> bool:
+    """A program that fails mostly says why on stderr: whoever sees nothing is told of it."""
+    if request.get("stream") == "stderr":
+        return False
+    try:
+        size = around.door({**request, "stream": "stderr", "offset": 0, "limit": 1}).get("size")
+    except Refused:
+        return False  # no attempt of it left one
+    if size:
+        around.talk(f"nothing on stdout; {size} bytes on stderr: --stderr\n")
+    return bool(size)
 
 
 def _so_far(request: Request, offset: int, around: Around, *, running: bool) -> Stream:

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from agent_node.strict import JsonObject
-from arc.errors import WaitedTooLong, WrongUse
+from arc.errors import ArcError, WaitedTooLong, WrongUse
 from arc.operations import Told
 from arc.text.columns import inside
 
 from . import joining_words, upgrading_words
 from .answering import ANSWER_S, say, tell
-from .around import here
+from .around import Around, here
 from .options import DryRun, Node, Reason, Yes, moment, only_said, seconds, words
 
 WATCH_S = 1.0
@@ -182,13 +182,26 @@ def node_logs(
     while True:
         told = around.ask(around, "nodes.logs", args, timeout_s=ANSWER_S)
         say("nodes.logs", told, render_log_piece, around)
-        if not follow and told.data.get("next") == told.data.get("size"):
-            return told.exit
-        if follow and told.data.get("ended") and not told.data.get("text"):
+        at_end = told.data.get("next") == told.data.get("size")
+        over = told.data.get("ended") and not told.data.get("text") if follow else at_end
+        if over:
+            if not told.data.get("size") and not stderr:
+                _point_at_stderr(around, args)
             return told.exit
         if not told.data.get("text"):
             time.sleep(WATCH_S)
         args["offset"] = told.data.get("next")
+
+
+def _point_at_stderr(around: Around, args: JsonObject) -> None:
+    """A program that fails mostly says why on stderr: whoever sees nothing is told of it."""
+    try:
+        told = around.ask(around, "nodes.logs", {**args, "stream": "stderr", "offset": 0},
+                          timeout_s=ANSWER_S)  # fmt: skip
+    except ArcError:
+        return  # stdout was read, and that was what was asked
+    if told.data.get("size"):
+        around.talk(f"nothing on stdout; {told.data['size']} bytes on stderr: --stderr\n")
 
 
 @nodes.command("edit")

@@ -7,6 +7,7 @@ from agent_node.text import counted
 
 from .columns import inside, number, objects, rows, said, shorts, subject
 from .look import Look
+from .tasks import what_it_wrote
 
 MESSAGE_SHOWN = 60  # characters of a message in a line of a terminal
 
@@ -51,6 +52,7 @@ def render_letter(data: JsonObject, look: Look) -> str:
         f"cost {_money(one.get('cost_usd'))}: {said(one.get('message'))}"
         for one in objects(data, "history")
     ]
+    lines += what_it_wrote(said(data.get("uid")), objects(data, "history"))
     if data.get("next"):
         lines.append(f"  … and more: --after {said(data.get('next'))}")
     lines.append(f"  cost in all: {_money(data.get('total_cost_usd'))}")

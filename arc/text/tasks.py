@@ -64,6 +64,7 @@ def render_show(data: JsonObject, look: Look) -> str:
     lines += [f"  known to       {said(name)}: {said(state)}" for name, state in copies.items()]
     lines += [f"  attempt {said(one.get('n'))} on {said(one.get('node'))}: {_attempt(one)}"
               for one in objects(data, "attempts")]  # fmt: skip
+    lines += what_it_wrote(uid, objects(data, "attempts"))
     lines += [f"  artifact {_artifact(one)}" for one in objects(inside(data, "task"), "artifacts")]
     lines += [f"  moved {said(one.get('from'))} -> {said(one.get('to'))} {said(one.get('at'))}: "
               f"{said(one.get('outcome'))}, {said(one.get('because'))}"
@@ -96,6 +97,15 @@ _SHOWN = ("dag", "domain", "skills", "needs", "tags", "source", "origin", "key",
           "pinned", "models", "fallback_models", "max_cost_usd", "boost_per_minute", "heat",
           "hops", "stolen_from", "not_before", "deadline", "expected_s", "max_s", "failures",
           "max_attempts", "progress", "failure_reason", "cost_usd")  # fmt: skip
+
+
+def what_it_wrote(uid: str, attempts: list[JsonObject]) -> list[str]:
+    """Where the last attempt is read about that failed; nothing where none did."""
+    failed = [one for one in attempts if one.get("error_kind") and one.get("node")]
+    if not failed:
+        return []
+    node, n = said(failed[-1]["node"]), said(failed[-1].get("n"))
+    return [f"  what it wrote: arc nodes logs {node} {uid} --attempt {n} --stderr"]
 
 
 def _attempt(one: JsonObject) -> str:

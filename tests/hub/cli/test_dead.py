@@ -241,5 +241,6 @@ def test_attempts_that_are_not_told_any_more_are_said_to_be() -> None:
     text = render_letter({"uid": uid(1), "history": [attempt], "after": 40, "next": 51}, Look())
     assert "attempts 41 to 50 are not known there" in text
     assert "more: --after 51" in text
+    assert f"what it wrote: arc nodes logs iris {uid(1)} --attempt 51 --stderr\n" in text
     attempt["n"] = 1
     assert "not told" not in render_letter({"uid": uid(1), "history": [attempt]}, Look())

@@ -209,6 +209,17 @@ def test_what_a_program_wrote_is_read_from_its_node(desk: Desk) -> None:
     assert desk.both("nodes", "logs", "loom", uid(1))[0].code == 1
 
 
+def test_a_program_that_wrote_only_to_stderr_is_said_to_have(desk: Desk) -> None:
+    folder = desk.nodes.machines["iris"].place / "tasks" / desk.runs("iris", 1) / "1"
+    folder.mkdir(parents=True)
+    (folder / "stdout.log").write_bytes(b"")
+    assert desk.arc("nodes", "logs", "iris", uid(1)).err == ""
+    (folder / "stderr.log").write_bytes(b"Traceback\n")
+    said = desk.arc("nodes", "logs", "iris", uid(1))
+    assert (said.out, said.err) == ("", "nothing on stdout; 10 bytes on stderr: --stderr\n")
+    assert desk.arc("nodes", "logs", "iris", uid(1), "--stderr").out == "Traceback\n"
+
+
 def test_the_whole_fleet_is_paused_with_whoever_could_not_be_told_named(desk: Desk) -> None:
     desk.nodes.switch_off("loom")
     paused = desk.arc("pause", "--reason", "audit")

@@ -129,6 +129,16 @@ def test_an_empty_log_says_so(desk: Desk) -> None:
     assert desk.run("log", UID).out == "nothing was written\n"
 
 
+def test_a_program_that_wrote_only_to_stderr_is_said_to_have(desk: Desk) -> None:
+    def log(request: Request) -> Result:
+        size = 9 if request.get("stream") == "stderr" else 0
+        return {"text": "", "next": 0, "size": size}
+
+    desk.door.replies["log"] = log
+    ran = desk.run("log", UID)
+    assert (ran.out.strip(), ran.err) == ("", "nothing on stdout; 9 bytes on stderr: --stderr\n")
+
+
 def test_follow_looks_once_more_after_the_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shown once with the order turned round: what came just before the end was then lost."""
     written, states = ["a"], ["RUNNING", "COMPLETED"]
