@@ -104,7 +104,7 @@ class Hub:
     def roles(self) -> dict[str, Role]:
         """What each node of fleet.yaml is for, by name."""
         return {
-            node.name: Role(owns=node.owns, also=node.also, never=node.never)
+            node.name: Role(node.owns, node.also, node.never, node.home or "")
             for node in self.settings.nodes
         }
 

@@ -197,7 +197,7 @@ def of_receiver(node: NodeSeen, objection: Objection, limits: StealLimits) -> Ch
         return None if node.report.state == "quarantined" else _resumed(node)
     if rule == "dispatcher_runs":
         return Change("state", "dispatcher", "running", f"the dispatcher of {name} ran", name,
-                      command=f"on {name}: agent-node start")  # fmt: skip
+                      command=node.role.how_to_start(name))  # fmt: skip
     if rule == "work_succeeds":
         return Change("state", rule, value=True, says=f"what {name} runs succeeded", node=name)
     return _fresh(node) if rule == "fresh_report" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,11 +29,20 @@ class Domain:
 
 @dataclass(frozen=True)
 class Role:
-    """Whose work a node does: its own, what it may take when idle, and what it never touches."""
+    """Whose work a node does: its own, what it may take when idle, and what it never touches.
+
+    `home` is where fleet.yaml says that a local node keeps its queue; "": where nodes usually do.
+    """
 
     owns: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    home: str = ""
+
+    def how_to_start(self, name: str) -> str:
+        """What a person types to start its daemon; without its home it would start another node."""
+        which = f"AGENT_NODE_HOME={shlex.quote(self.home)} " if self.home else ""
+        return f"on {name}: {which}agent-node start"
 
 
 @dataclass(frozen=True, slots=True)

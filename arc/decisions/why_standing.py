@@ -31,7 +31,7 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
                         f"not known. arc doctor --node {name}", ESCALATE)  # fmt: skip
     if report.dispatcher != "running":
         return Standing("dispatcher_runs", f"{name}'s daemon does not run; nothing starts there. "
-                        f"On {name}: agent-node start", ESCALATE)  # fmt: skip
+                        f"O{node.role.how_to_start(name)[1:]}", ESCALATE)  # fmt: skip
     because = f": {report.reason}" if report.reason else ""
     if report.state in _SET_DOWN:
         return Standing("takes_new_work", f"{name} is {report.state}{because}; nothing starts "

@@ -20,6 +20,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from agent_node.text import counted, size
 from arc.asking import read_report
+from arc.decisions.domains import Role
 from arc.decisions.limits import HealthLimits
 from arc.errors import ArcError
 from arc.links import Link, Met
@@ -65,7 +66,10 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
     checks = [] if only else [*_folder(hub, fix=asked.flag("fix")), *_machine(hub), *_settings(hub)]
     names = [only] if only else [name for name in sorted(hub.links) if name != INBOX]
     links = [hub.links[name] for name in names if name in hub.links]
-    looked = await asyncio.gather(*(_node(link, hub.settings.health) for link in links))
+    roles = hub.roles()
+    looked = await asyncio.gather(*(
+        _node(link, hub.settings.health, roles.get(link.name, Role())) for link in links
+    ))  # fmt: skip
     checks += [one for found in looked for one in found]
     suspended = hub.journal.words.suspended()
     checks += [Check(name, "ok", f"suspended by {word.by}: {word.reason}; not asked")
@@ -170,7 +174,7 @@ def _secrets(hub: Hub) -> Iterator[Check]:
             yield Check(f"webhook {one.name}", "bad", str(error), hint)
 
 
-async def _node(link: Link, limits: HealthLimits) -> list[Check]:
+async def _node(link: Link, limits: HealthLimits, role: Role) -> list[Check]:
     """What meeting one node shows; whatever goes wrong is about this node alone."""
     name = link.name
     try:
@@ -189,16 +193,16 @@ async def _node(link: Link, limits: HealthLimits) -> list[Check]:
     if noise:
         checks.append(Check(name, "warn", f"its login shell prints before our first line: {noise}",
                             "harmless; quiet its rc files"))  # fmt: skip
-    return [*checks, *_well(name, met, report, limits)]
+    return [*checks, *_well(name, met, report, limits, role)]
 
 
 def _well(
-    name: str, met: Met, report: StatusReport, limits: HealthLimits
+    name: str, met: Met, report: StatusReport, limits: HealthLimits, role: Role
 ) -> Iterator[Check]:
     """What a node that answers may still need."""
     if report.dispatcher != "running":
         yield Check(name, "bad", "no dispatcher runs there, so nothing is started",
-                    f"on {name}: agent-node start")  # fmt: skip
+                    role.how_to_start(name))  # fmt: skip
     if abs(met.clock_off_s) > limits.clock_off_s:
         yield Check(name, "warn", f"its clock is {met.clock_off_s:+.0f} s off the hub's",
                     f"on {name}: let something keep its time, such as chrony")  # fmt: skip

@@ -9,6 +9,7 @@ from agent_node.strict import JsonValue
 from agent_node.text import counted
 from arc.beside import Beside
 from arc.circling import circles_now
+from arc.decisions.domains import Role
 from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen
 from arc.doubted import doubted_ends
@@ -64,7 +65,7 @@ def needs_you(seen: Look) -> list[JsonValue]:
         for node in seen.view.unseen if node.rule in _FOR_A_PERSON
     ]  # fmt: skip
     for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
-        said += [{"node": one.name, "text": text, "try": _try(one.name, text)}
+        said += [{"node": one.name, "text": text, "try": _try(seen.hub, one.name, text)}
                  for text in one.report.needs_you
                  if one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text)]  # fmt: skip
     said += _troubles(seen)
@@ -105,7 +106,7 @@ def _troubles(seen: Look) -> list[JsonValue]:
         if rule == "dispatcher_runs":
             if any(NO_DAEMON in one for one in told[node]):
                 continue
-            text, command = _stopped(seen, node), f"on {node}: agent-node start"
+            text, command = _stopped(seen, node), _start(hub, node)
         elif node in unseen:
             command = f"arc doctor --node {node}"
         said.append({"node": node, "text": text, "try": command})
@@ -119,10 +120,14 @@ def _stopped(seen: Look, name: str) -> str:
         "its daemon does not run, so nothing starts there")
 
 
-def _try(node: str, text: str) -> str:
+def _start(hub: Hub, node: str) -> str:
+    return hub.roles().get(node, Role()).how_to_start(node)
+
+
+def _try(hub: Hub, node: str, text: str) -> str:
     """What to type first about a sentence in which a node asks for a person."""
     if NO_DAEMON in text:
-        return f"on {node}: agent-node start"
+        return _start(hub, node)
     for word, command in _BY_WORD.items():
         if word in text:
             return command

@@ -83,7 +83,7 @@ def state_of(node: NodeSeen) -> str:
 def reason_of(node: NodeSeen) -> str:
     """Why it is as it is: what a person said, and whether its daemon runs at all."""
     stopped = node.report.dispatcher != "running"
-    daemon = f"its daemon does not run: on {node.name}: agent-node start" if stopped else ""
+    daemon = f"its daemon does not run: {node.role.how_to_start(node.name)}" if stopped else ""
     return "; ".join(filter(None, (node.report.reason, daemon)))
 
 

@@ -82,7 +82,7 @@ def _held(node: NodeSeen) -> Reason | None:
     """A word or a fault by which nothing starts on the node, whatever the task is."""
     name, report = node.name, node.report
     if report.dispatcher != "running":
-        return "dispatcher_runs", f"{name}'s daemon does not run: on {name}: agent-node start"
+        return "dispatcher_runs", f"{name}'s daemon does not run: {node.role.how_to_start(name)}"
     if report.state != "active":
         because = f": {report.reason}" if report.reason else ""
         return "takes_new_work", f"{name} is {report.state}{because}"

@@ -199,6 +199,12 @@ def test_a_way_that_asks_for_more_than_another_to_the_same_node_is_not_told() ->
         ("loom", ["steal_from"]), ("forge", ["steal_from", "idle"])]  # fmt: skip
 
 
+def test_a_node_with_a_home_of_its_own_is_started_there() -> None:
+    """A bare `agent-node start` would start another node, in the usual place."""
+    assert Role().how_to_start("a") == "on a: agent-node start"
+    assert Role(home="/b c").how_to_start("a") == "on a: AGENT_NODE_HOME='/b c' agent-node start"
+
+
 def on_forge(task: QueuedTask, *others: NodeSeen, **fields: Any) -> WhyTask:
     """One task waits on forge, which is as the fields say; the others stand beside it."""
     view = a_view(a_busy_node("forge", 1, **{"running_count": 0, **fields}), *others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,22 @@ def test_a_task_on_a_node_that_starts_nothing_stays_for_the_nodes_reason(desk: D
     desk.nodes.machines["iris"].dispatches(running=False)
     assert reason(desk, 1) == (
         "dispatcher_runs", "iris's daemon does not run: on iris: agent-node start")
+
+
+def test_every_hint_to_start_a_node_names_its_home(desk: Desk) -> None:
+    """Seen to fail: `agent-node start` alone started another node, in the usual place."""
+    desk.waits("iris", 1)
+    desk.nodes.machines["iris"].dispatches(running=False)
+    nodes = tuple(replace(one, home="/far/iris") if one.name == "iris" else one
+                  for one in desk.hub.settings.nodes)  # fmt: skip
+    desk.hub.settings = replace(desk.hub.settings, nodes=nodes)
+    start = "on iris: AGENT_NODE_HOME=/far/iris agent-node start"
+    assert reason(desk, 1)[1].endswith(start)
+    assert [one[2] for one in needs(desk) if one[0] == "iris"] == [start]
+    for words in (("status",), ("doctor",), ("why", uid(1))):
+        out = desk.arc(*words).out
+        assert start[1:] in out, words
+        assert "iris: agent-node start" not in out
 
 
 def test_a_task_on_a_node_that_is_not_busy_stays_for_that_and_its_count_is_of_now(
