@@ -13,7 +13,9 @@ help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
 
 demo: $(READY)   ## five nodes and a hub on this machine, over real SSH, live; Ctrl-C ends it
-	@if test -t 1; then exec $(PY) -m arc demo $(ARGS); else exec $(PY) -m arc demo --once $(ARGS); fi
+	@trap : INT; if test -t 1; then $(PY) -m arc demo $(ARGS); else \
+	  echo "stdout is no terminal: the demo ends by itself, as with --once" >&2; \
+	  $(PY) -m arc demo --once $(ARGS); fi || { ended=$$?; test $$ended -eq 130 || exit $$ended; }
 
 test: $(READY)   ## every tier of tests that this machine can run, and which it cannot and why
 	$(PY) -m tools.all_tiers $(ARGS)

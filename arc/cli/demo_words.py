@@ -98,5 +98,6 @@ def _told(around: Around, result: Result) -> int:
     told = Told(result.as_json(), exit=ended if result.is_well else Exit.FAILED)
     code = say("demo", told, lambda data, look: result.text(), around)
     if result.ended:
-        around.talk("without --once the demo stays, so that you can look around and break a node\n")
+        around.talk("it ended by itself, as --once says; without it and on a terminal the demo "
+                    "stays, so that you can look around and break a node\n")
     return code
