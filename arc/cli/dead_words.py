@@ -155,7 +155,7 @@ def edit_dead(
         if any(one.startswith("body=") for one in fields):
             raise WrongUse("dead edit: a new body comes from a file or from stdin",
                            hint="arc dead edit TASK --body-file FILE, or -")  # fmt: skip
-        args["fields"] = fields_of(fields)
+        args["fields"] = fields_of(fields, "dead edit")
     if body_file:
         args["body"] = body_of("", body_file)
     return _change("edit", args)

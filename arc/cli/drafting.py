@@ -38,7 +38,7 @@ def body_of(text: str, file: str) -> str:
         raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
 
 
-def fields_of(given: list[str]) -> JsonObject:
+def fields_of(given: list[str], command: str = "set") -> JsonObject:
     """FIELD=VALUE as fields: lists with commas, texts as they are, everything else as JSON."""
     fields: JsonObject = {}
     for one in given:
@@ -47,17 +47,17 @@ def fields_of(given: list[str]) -> JsonObject:
             meant = one_word_of(name, SETTABLE) if equals else ""
             what = f"{name} is no field that may be set{meant}" if equals else "write FIELD=VALUE"
             known = ", ".join(sorted(SETTABLE))
-            raise WrongUse(f"set: {one!r}: {what}", hint=f"fields that may be set: {known}")
-        fields[name] = _value(name, text)
+            raise WrongUse(f"{command}: {one!r}: {what}", hint=f"fields that may be set: {known}")
+        fields[name] = _value(name, text, command)
     return fields
 
 
-def _value(name: str, text: str) -> JsonValue:
+def _value(name: str, text: str, command: str) -> JsonValue:
     try:
         value = _parsed(name, text)
         return value if value is None else FIELDS[name](value, name)
     except BadInput as error:
-        raise WrongUse(f"set: {name}={text!r}: {error}") from error
+        raise WrongUse(f"{command}: {name}={text!r}: {error}") from error
 
 
 def _parsed(name: str, text: str) -> JsonValue:

@@ -34,7 +34,7 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="As one HTML file, the only form.")] = False,
     since: Annotated[str, typer.Option("--since", help="How far back, as 24h.")] = "24h",
     out: Annotated[
-        str, typer.Option("--out", help="Into this file; else on stdout.", metavar="FILE")
+        str, typer.Option("--out", "-o", help="Into this file; else on stdout.", metavar="FILE")
     ] = "",
     dry_run: DryRun = False,
 ) -> int:
@@ -49,7 +49,8 @@ def report(
     from arc.report.page import page_of
 
     if not html:
-        raise WrongUse("report: in which form? arc report --html")
+        raise WrongUse("report: in which form? --html is the only one",
+                       hint="arc report --html --out FILE")  # fmt: skip
     around = here()
     fleet = read_fleet(fleet_of(around.fleet, around.environ))
     back_s = seconds(since, "--since")

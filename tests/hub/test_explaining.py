@@ -133,6 +133,11 @@ def test_a_hostile_word_is_answered_and_not_obeyed() -> None:
     assert len(str(caught.value)) < 200
 
 
+def test_every_sensor_has_a_page() -> None:
+    for file in Path("sensors").glob("fleet_*.py"):
+        assert explain(file.stem.replace("_", "-")).text
+
+
 def test_every_state_of_a_task_and_of_a_node_has_a_page() -> None:
     """`arc status` and `arc nodes list` print these words."""
     of_nodes = {"idle", "working", "stopped", "paused", "draining", "drained", "quarantined",

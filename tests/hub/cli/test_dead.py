@@ -186,7 +186,8 @@ def test_a_review_is_kept_and_the_letter_stays_dead(desk: Desk) -> None:
 def test_edit_sets_fields_and_lets_it_run(desk: Desk) -> None:
     (task,) = dies(desk, "iris", 1)
     assert desk.arc("dead", "edit", task).code == 2
-    assert desk.arc("dead", "edit", task, "subject=x").code == 2
+    refused = desk.arc("dead", "edit", task, "subject=x")
+    assert (refused.code, "dead edit: 'subject=x'" in refused.err) == (2, True), refused.err
     assert desk.arc("dead", "edit", task, "priority=1", "--dry-run").code == 0
     assert state(desk, task) == "DEAD_LETTERED"
     assert desk.arc("dead", "edit", task, "priority=1", "max_s=60", "--reason", "longer").code == 0
