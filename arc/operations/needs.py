@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
+FAILS = "fails again and again"  # as a node says it of one of its agents
 NO_DAEMON = "no daemon has run here yet"
 _LIVE = {"dispatcher_runs", "node_answers"}
 _SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
@@ -64,10 +65,13 @@ def needs_you(seen: Look) -> list[JsonValue]:
          "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")}
         for node in seen.view.unseen if node.rule in _FOR_A_PERSON
     ]  # fmt: skip
+    failing = {one.node for one in seen.hub.journal.nodes.standing()
+               if one.rule == "work_succeeds"}  # fmt: skip
     for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
         said += [{"node": one.name, "text": text, "try": _try(seen.hub, one.name, text)}
                  for text in one.report.needs_you
-                 if one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text)]  # fmt: skip
+                 if (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
+                 and not (FAILS in text and one.name in failing)]  # fmt: skip
     said += _troubles(seen)
     for doubt in seen.settled:
         if doubt.outcome == "needs_person":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
+from arc.decisions.explain import lasting
+from arc.decisions.failing import NodeFactsSeen, attracts_no_work
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.looking import look
 
@@ -25,7 +27,8 @@ HEALTH = "fleet-health"
 async def status(hub: Hub, args: JsonObject) -> Told:
     """One fresh look at every node; nothing is changed by it."""
     seen = await look(hub)
-    nodes: list[JsonValue] = [seen_line(hub, one) for one in seen.view.seen]
+    nodes: list[JsonValue] = [seen_line(hub, one, seen.facts.get(one.name))
+                              for one in seen.view.seen]  # fmt: skip
     nodes += [unseen_line(one) for one in seen.view.unseen]
     nodes.sort(key=lambda one: str(one["node"]) if isinstance(one, dict) else "")
     paused = hub.journal.words.fleet_paused()
@@ -52,8 +55,8 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     return Told(data, exit=3 if unread else 0, partial=unread)
 
 
-def seen_line(hub: Hub, node: NodeSeen) -> JsonObject:
-    """One node that answered."""
+def seen_line(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None = None) -> JsonObject:
+    """One node that answered; `facts` say whether what it runs fails, where they are known."""
     report = node.report
     since = parse_iso(report.idle_since) if report.idle_since else None
     idle_s = (parse_iso(report.written_at) - since).total_seconds() + node.age_s if since else None
@@ -65,7 +68,8 @@ def seen_line(hub: Hub, node: NodeSeen) -> JsonObject:
         "oldest_ready_s": report.oldest_ready_s, "counts": dict(report.counts),
         "doubts": len(report.doubts), "age_s": round(node.age_s, 1),
         "owns": list(node.role.owns), "also": list(node.role.also),
-        "reason": reason_of(node), "version": report.version, "dispatcher": report.dispatcher,
+        "reason": "; ".join(filter(None, (reason_of(node), _fails(hub, node, facts)))),
+        "version": report.version, "dispatcher": report.dispatcher,
         "clock_off_s": node.clock_off_s, "disk_free_bytes": report.disk_free_bytes,
     }  # fmt: skip
 
@@ -85,6 +89,19 @@ def reason_of(node: NodeSeen) -> str:
     stopped = node.report.dispatcher != "running"
     daemon = f"its daemon does not run: {node.role.how_to_start(node.name)}" if stopped else ""
     return "; ".join(filter(None, (node.report.reason, daemon)))
+
+
+def _fails(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None) -> str:
+    """Why a node that fails is given nothing, and until when: it is idle, and looks well."""
+    if facts is None:
+        return ""
+    objection = attracts_no_work(node, facts, hub.settings.health)
+    if objection is None:
+        return "it failed, and gets one task until that has ended well" if facts.on_trial else ""
+    because = f"given no work, {objection.rule}: {objection.because}"
+    if facts.again_s is not None and facts.again_s > 0 and "tried with" not in because:
+        because += f"; it is tried with one task in {lasting(facts.again_s)}"
+    return because
 
 
 def unseen_line(node: NodeUnseen) -> JsonObject:

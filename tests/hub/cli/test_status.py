@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from arc.decisions.alerts import Alert, Edge
+from arc.decisions.failing import NodeFactsSeen
+from arc.decisions.view import NodeSeen
+from arc.looking import look
+from arc.operations.status import seen_line
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
+from tests.hub_nodes import twisted
 
 EVIL = "\x1b[2J\u202egone"
 
@@ -182,6 +188,34 @@ def test_a_node_that_the_fleet_does_not_have_is_exit_5_with_those_it_has(desk: D
     assert text.code == 5
     assert error["code"] == "ARC-NOT-FOUND"
     assert "iris, loom, spark" in error["hint"]
+
+
+def test_a_node_that_fails_says_why_it_is_idle_and_until_when(desk: Desk) -> None:
+    """Seen to fail: the hub gave it nothing, and its line had no reason."""
+    iris = asyncio.run(look(desk.hub)).view.node("iris")
+    assert isinstance(iris, NodeSeen)
+    fails = NodeFactsSeen(ended=9, failed=9, streak=9, again_s=720.0)
+    reason = seen_line(desk.hub, iris, fails)["reason"]
+    assert str(reason).startswith("given no work, work_succeeds: ")
+    assert str(reason).endswith("; it is tried with one task in 12m")
+    assert seen_line(desk.hub, iris, NodeFactsSeen())["reason"] == ""
+
+
+def test_a_node_that_fails_is_named_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its own words, until the hub has counted: two entries were one trouble."""
+    link = desk.hub.links["iris"]
+    asyncio.run(link.meet())
+
+    def says(do: str, result: Any) -> Any:
+        more = {"needs_you": ["agent iris fails again and again"]} if do == "status" else {}
+        return {**result, **more}
+
+    monkeypatch.setitem(desk.hub.links, "iris", twisted(link, says))
+    told = [one["text"] for one in desk.arc("status", "--json").data["needs_you"]]
+    assert told == ["agent iris fails again and again"]
+    desk.hub.journal.nodes.note(Edge(began=(Alert("iris", "work_succeeds", "5 of 5 failed"),)))
+    told = [one["text"] for one in desk.arc("status", "--json").data["needs_you"]]
+    assert told == ["5 of 5 failed"]
 
 
 def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
