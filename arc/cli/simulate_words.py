@@ -4,16 +4,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .answering import say
-from .around import here
+from .around import Around, here
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from arc.settings import FleetSettings
     from arc.simulate.wanted import Wanted
+
+LINE_EVERY = timedelta(seconds=10)
 
 Words = Annotated[list[str] | None, typer.Option(
     "--policy", help="none, arc0, swift, central; arc0:every=60s,idle_min=30s; again for more.")]
@@ -55,7 +60,10 @@ def simulate(  # noqa: PLR0913 - each is an option
     trace: Trace = "", from_history: History = "", until: Until = "",
     seeds: Seeds = None, seed: Seed = 1, transfer: Transfer = "", advice: Advise = True,
 ) -> int:  # fmt: skip
-    """Policies side by side on the same work, by the hub's own planner; changes nothing."""
+    """Policies side by side on the same work, by the hub's own planner; changes nothing.
+
+    Without options it takes about half a minute; `--seeds 3 --no-advice` is much shorter.
+    """
     from arc.simulate.wanted import Wanted
 
     wanted = Wanted(
@@ -73,8 +81,22 @@ def _simulate(wanted: Wanted, words: list[str], transfer: str, *, advise: bool) 
 
     around = here()
     told = run_simulation(wanted, words, transfer, advise=advise, fleet=_fleet(),
-                          talk=around.talk if around.asks_people else None)  # fmt: skip
+                          talk=around.talk if around.asks_people else _lines(around))  # fmt: skip
     return say("simulate", Told(told.data, warnings=told.warnings), render_simulation, around)
+
+
+def _lines(around: Around) -> Callable[[str], None]:
+    """How far it is where nobody looks on: a line on stderr each `LINE_EVERY`, and no other."""
+    last = around.clock.now()
+
+    def told(text: str) -> None:
+        nonlocal last
+        plain, now = text.replace("\x1b[K", "").strip(), around.clock.now()
+        if plain and now - last >= LINE_EVERY:
+            last = now
+            around.talk(plain + "\n")
+
+    return told
 
 
 def _fleet() -> FleetSettings | None:

@@ -6,16 +6,19 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from arc.cli.around import Around
 from arc.cli.asking import ask_the_hub
 from arc.cli.running import WallClock, run_command
+from arc.cli.simulate_words import _lines
 from arc.errors import ArcError, WrongUse
 from arc.simulate.policies import parse_policy
 from arc.simulate.wanted import Wanted, all_scenes, source_of
+from tests.builders import FakeClock
 
 JSON_LINES = (
     '{"at": "2026-03-10T03:45:00Z", "takes_s": 60, "node": "ada", "domain": "shared", "id": "a"}\n'
@@ -281,3 +284,16 @@ def test_limits_are_read_as_fleet_yaml_reads_them() -> None:
     assert policy.route.soft == 6
     swift = parse_policy("swift")
     assert (swift.every_s, swift.router_s, swift.steal.idle_min_s) == (60.0, 60.0, 0.0)
+
+
+def test_how_far_it_is_stands_on_a_line_each_ten_seconds_where_nobody_looks_on() -> None:
+    """Seen to fail: into a pipe it said nothing for half a minute."""
+    said: list[str] = []
+    clock = FakeClock()
+    told = _lines(cast("Around", SimpleNamespace(clock=clock, talk=said.append)))
+    told("\rarc0: 1 of 12\x1b[K")
+    clock.advance(10)
+    told("\r\x1b[K")
+    told("\rarc0: 2 of 12\x1b[K")
+    told("\rarc0: 3 of 12\x1b[K")
+    assert said == ["arc0: 2 of 12\n"]
