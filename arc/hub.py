@@ -35,6 +35,7 @@ from .settings import FleetSettings
 from .unfound import Unfound
 
 if TYPE_CHECKING:
+    from .looking_up import Part
     from .schedule import Schedule
 
 INBOX = "inbox"
@@ -70,6 +71,7 @@ class Hub:
     tied_at: float = float("-inf")  # when a task that waits was added, by seconds since boot
     # Since when each of these is awaited without an end, by the clock's seconds since boot.
     awaited: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)  # of them being looked up, what was said
     doubted: dict[str, Doubted] = field(default_factory=dict)  # ends that nobody is told, by uid
     circling: bool = False  # an awaited task was seen to wait for another one itself
     # Circles of tasks that wait for each other, with the queue of each task.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 from agent_node.task import ENDED, Task
@@ -14,6 +15,9 @@ from .errors import ArcError
 from .journal_ends import TaskEnd
 from .links import Link
 from .looking import Look
+
+if TYPE_CHECKING:
+    from .hub import Hub
 
 LATE_S = 600.0  # for so long it is left to events to tell how a task ended
 REQUESTS_MAX = 200  # that one run sends for it
@@ -29,9 +33,27 @@ class LookedUp:
     silent: frozenset[str] = frozenset()
 
 
+@dataclass(eq=False)
+class Part:
+    """What was said of one task so far: one run does not ask every queue of a very large fleet."""
+
+    asked: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    owners: dict[str, Task] = field(default_factory=dict)
+
+    def hear(self, node: str, said: Task | ArcError | None) -> None:
+        """One queue's word; an error is none."""
+        self.asked.add(node)
+        if isinstance(said, ArcError):
+            self.silent.add(node)
+        elif said is not None:
+            self.owners[node] = said
+
+
 async def look_up(seen: Look, awaited: Collection[str]) -> LookedUp:
-    """Note the ends of awaited tasks that nobody told for ten minutes, a bounded number at a time.
-    One that is blocked itself may be part of a circle.
+    """Note the ends of awaited tasks that nobody told for ten minutes, a bounded number at a time:
+    those that every queue has been asked for are given back, if need be after several runs. One
+    that is blocked itself may be part of a circle.
 
     Events that a node has let go of, or a journal that was lost, keep nobody waiting for ever.
     """
@@ -39,25 +61,28 @@ async def look_up(seen: Look, awaited: Collection[str]) -> LookedUp:
     now = hub.clock.boottime()
     hub.awaited = {uid: hub.awaited.get(uid, now) for uid in awaited}
     late = [uid for uid, since in hub.awaited.items() if now - since >= LATE_S]
-    late.sort(key=hub.awaited.__getitem__)  # so that each has its turn, however many there are
+    late.sort(key=lambda uid: (hub.awaited[uid], uid))  # so that each has its turn
     some = late[: max(REQUESTS_MAX // max(len(links), 1), 1)]
-    owners: dict[str, dict[str, Task]] = {uid: {} for uid in some}
-    silent = {node.name for node in seen.whole.unseen}
-    asked = [(link, uid) for uid in some for link in links.values()]
+    parts = hub.parts = {uid: hub.parts.get(uid) or Part() for uid in some}
+    asked = [(link, uid) for uid in some for link in links.values()
+             if link.name not in parts[uid].asked][:REQUESTS_MAX]  # fmt: skip
     said = await asyncio.gather(*(_find(link, uid) for link, uid in asked))
     for (link, uid), found in zip(asked, said, strict=True):
-        if isinstance(found, ArcError):
-            silent.add(link.name)
-        elif found is not None:
-            owners[uid][link.name] = found
+        parts[uid].hear(link.name, found)
+    _note(hub, [(link.name, one) for (link, _), one in zip(asked, said, strict=True)
+                if isinstance(one, Task)])  # fmt: skip
+    whole = {uid: parts.pop(uid) for uid in some if parts[uid].asked >= links.keys()}
+    hub.awaited |= dict.fromkeys(whole, now)  # the others have their turn before these
+    silent = frozenset(node.name for node in seen.whole.unseen)
+    return LookedUp({uid: part.owners for uid, part in whole.items()},
+                    silent.union(*(part.silent for part in whole.values())))  # fmt: skip
+
+
+def _note(hub: Hub, found: Sequence[tuple[str, Task]]) -> None:
     ends = [TaskEnd(name, task.uid, str(task.state), hub.clock.now(), task.failure_reason or "")
-            for one in owners.values() for name, task in one.items()
-            if task.state in ENDED]  # fmt: skip
-    hub.circling |= any(task.state == BLOCKED for one in owners.values() for task in one.values())
+            for name, task in found if task.state in ENDED]  # fmt: skip
+    hub.circling |= any(task.state == BLOCKED for _, task in found)
     hub.journal.ends.note(ends)
-    for uid in some:  # the others have their turn before these are looked up again
-        hub.awaited[uid] = now
-    return LookedUp(owners, frozenset(silent))
 
 
 async def _find(link: Link, uid: str) -> Task | ArcError | None:

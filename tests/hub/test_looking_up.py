@@ -27,7 +27,7 @@ class Asked:
 def a_look(links: int, asked: list[str]) -> Any:
     """A fleet of so many nodes, and a hub that remembers nothing yet."""
     ends = SimpleNamespace(note=lambda ends: None)
-    hub = SimpleNamespace(clock=a_clock(), awaited={}, circling=False,
+    hub = SimpleNamespace(clock=a_clock(), awaited={}, parts={}, circling=False,
                           journal=SimpleNamespace(ends=ends))  # fmt: skip
     names = [f"n{number}" for number in range(links)]
     return SimpleNamespace(hub=hub, whole=SimpleNamespace(unseen=[]),
@@ -49,3 +49,20 @@ async def test_every_awaited_task_is_looked_up_in_its_turn() -> None:
         seen.hub.clock.advance(60)
     assert min(turns.values()) >= max(turns.values()) - 1
     assert min(turns.values()) >= (24 * 3600 - LATE_S) // (26 * 60)
+
+
+async def test_a_run_sends_a_bounded_number_of_requests_however_large_the_fleet() -> None:
+    """Seen to fail: one task was looked for on every one of five hundred nodes in one run. It is
+    looked up when all of them have been asked, and not before.
+    """
+    asked: list[str] = []
+    seen, uids = a_look(500, asked), {new_ulid(number, bytes(10)) for number in range(2)}
+    said: list[tuple[int, int]] = []
+    for _ in range(10 + 7):
+        before = len(asked)
+        found = await look_up(seen, uids)
+        said.append((len(asked) - before, len(found.owners)))
+        assert not found.owners or len(found.silent) == 500
+        seen.hub.clock.advance(60)
+    assert said[:10] == [(0, 0)] * 10
+    assert said[10:] == [(200, 0), (200, 0), (100, 1), (200, 0), (200, 0), (100, 1), (0, 0)]
