@@ -50,9 +50,12 @@ class Finding:
 
 
 def render_finding(finding: Finding, kind: str = "error") -> str:
-    """`WHERE: error[CODE]: TEXT`, the line itself with a caret, and the hint; safe to print."""
+    """`WHERE: error[CODE]: TEXT`, the line itself with a caret, and the hint; safe to print.
+
+    Without a `kind` the code is left to whoever passes it on.
+    """
     said = safe_text(finding.text, TEXT_MAX)
-    head = f"{safe_text(finding.where)}: {kind}[{finding.code}]: {said}"
+    head = f"{safe_text(finding.where)}: {f'{kind}[{finding.code}]: ' if kind else ''}{said}"
     hint = [f"   hint: {safe_text(finding.hint, TEXT_MAX)}"] if finding.hint else []
     shown = _with_caret(finding.place) if finding.place is not None else []
     return "\n".join([head, *shown, *hint])

@@ -98,7 +98,7 @@ def _bad(file: str, marked: Marked, text: str, start: int) -> BadGraph:
     from arc.marked_yaml import Span
 
     found = Finding(BadGraph.code, text, file, marked.place(Span(start, start + 1)))
-    return BadGraph(f"{render_finding(found)}\nnothing was added", where=found.where,
+    return BadGraph(f"{render_finding(found, '')}\nnothing was added", where=found.where,
                        problems=(found.as_json(),))  # fmt: skip
 
 

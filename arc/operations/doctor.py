@@ -139,7 +139,8 @@ def _machine(hub: Hub) -> list[Check]:
         checks.append(Check("command", "warn", f"`arc` is {arc}, another program",
                             "type arcfleet, or put ours before it on PATH"))  # fmt: skip
     else:
-        checks.append(Check("command", "ok", arc or "`arc` is not on PATH; `python -m arc` works"))
+        checks.append(Check("command", "ok", f"{arc}, by the hub's PATH" if arc else
+                            "`arc` is not on the hub's PATH; `python -m arc` works there"))
     return checks
 
 

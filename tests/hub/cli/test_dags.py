@@ -63,6 +63,7 @@ def test_what_is_wrong_with_a_file_is_one_error_and_nothing_is_added(desk: Desk)
     ran = submitted(desk, NIGHTLY.replace(b"[fetch]", b"[mail]"))
     assert ran.code == 2
     assert ran.err.startswith("error[ARC-GRAPH]")
+    assert ran.err.count("ARC-GRAPH]") == 1, ran.err
     assert "parse -> mail -> parse" in ran.err or "mail -> parse -> mail" in ran.err
     assert submitted(desk, b"{").code == 2
     said = submitted(desk, b'{"title": "x", "tasks": {"a": {"subject": "a", "after": ["b"]}}}')
