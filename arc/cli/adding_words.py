@@ -105,13 +105,14 @@ def _adding(new: list[JsonObject], to: str, *, dry_run: bool) -> JsonObject:
 def import_tasks(
     file: Annotated[str, typer.Argument(help="JSON lines; - is stdin.", metavar="FILE|-")],
     to: Annotated[str, typer.Option("--to", help="Straight to this node.")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="No field but a task's.")] = False,
     dry_run: DryRun = False,
 ) -> int:
     """A whole file of tasks or nothing of it; every bad line is named."""
     from arc.text.tasks import render_added
 
     raw = here().stdin.read() if file == "-" else _read(file)
-    new = tasks_in(raw, file, by=here().by)
+    new = tasks_in(raw, file, by=here().by, strict=strict)
     return tell("tasks.import", "tasks.add", _adding(new, to, dry_run=dry_run), render_added)
 
 

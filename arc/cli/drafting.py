@@ -106,8 +106,11 @@ def validation_in(text: str) -> JsonValue:
     return rule
 
 
-def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
-    """Every task of a file of JSON lines; `WrongUse` names every line that is none."""
+def tasks_in(raw: bytes, file: str, *, by: str, strict: bool = False) -> list[JsonObject]:
+    """Every task of a file of JSON lines; `WrongUse` names every line that is none.
+
+    `strict`: a field that no node knows is a fault, where it would be kept and mean nothing.
+    """
     if len(raw) > FILE_MAX:
         raise WrongUse(f"{file}: {len(raw)} bytes; at most {FILE_MAX} are taken at a time")
     tasks: list[JsonObject] = []
@@ -118,6 +121,8 @@ def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
         try:
             task = {"source": by, "origin": by, **decode_object(line)}
             task_from(task, mint="0" * 26)
+            if strict:
+                _only_known(task)
             tasks.append(task)
         except BadInput as error:
             bad.append(f"{file}:{number}: {error}")
@@ -128,3 +133,9 @@ def tasks_in(raw: bytes, file: str, *, by: str) -> list[JsonObject]:
     if not tasks:
         raise WrongUse(f"{file}: holds no task; nothing was added")
     return tasks
+
+
+def _only_known(task: JsonObject) -> None:
+    for name in task:
+        if name not in FIELDS:
+            raise BadInput(f"no task has such a field{one_word_of(name, FIELDS)}", name)

@@ -148,6 +148,16 @@ def test_of_a_file_with_a_bad_line_nothing_is_taken_and_every_bad_line_is_named(
     assert desk.arc("tasks", "count").out == "0\n"
 
 
+def test_a_misspelt_field_is_a_bad_line_where_that_is_asked_for(desk: Desk) -> None:
+    raw = b'{"subject": "a"}\n{"subject": "b", "priorty": 1}'
+    refused = desk.arc("tasks", "import", "-", "--strict", stdin=raw)
+    assert refused.code == 2
+    assert "stdin:2: priorty: no task has such a field" in refused.err.replace("-:2", "stdin:2")
+    assert "priority" in refused.err
+    assert desk.arc("tasks", "count").out == "0\n"
+    assert desk.arc("tasks", "import", "-", stdin=raw).code == 0
+
+
 def test_of_a_file_that_is_refused_in_part_nothing_is_taken_however_long_it_is(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
