@@ -13,6 +13,8 @@ import sys
 
 OPENING = b'{"session":"hub"}\n'
 WELL_ENDED = b"bye\n"
+REFUSED = b'{"id":null,"ok":false'  # how a refusal of the whole talk begins
+LINE_MAX = 4096  # of what the daemon itself says on the connection; a pipe takes so much at once
 GONE = "the talk ended early; what was asked and not answered may have happened: ask again"
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 PATIENCE_S = 30.0
@@ -51,10 +53,8 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
     daemon.settimeout(None)  # from here on it is the hub that decides how long this takes
     rights = b"".join(one.to_bytes(4, sys.byteorder) for one in (stdin, stdout))
     try:
-        daemon.sendmsg([OPENING], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-        said = daemon.recv(len(WELL_ENDED))
-    except ConnectionError:
-        said = b""
+        _give(daemon, rights)
+        said = _line_of(daemon)
     finally:
         daemon.close()
     # Only now that the daemon has let go: it must never meet a descriptor that blocks. Whoever
@@ -63,9 +63,39 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
         os.set_blocking(descriptor, blocking)
     if said == WELL_ENDED:
         return DONE
-    if not said:
+    if said.startswith(REFUSED):
+        _pass_on(stdout, said)
+    elif not said:
         print(f"agent-node serve: {GONE}", file=sys.stderr)
     return FAILED
+
+
+def _give(daemon: _socket.socket, rights: bytes) -> None:
+    try:
+        daemon.sendmsg([OPENING], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    except ConnectionError:
+        return  # it would not have us; why, it may have said before it closed
+
+
+def _line_of(daemon: _socket.socket) -> bytes:
+    """How the talk ended, or why there is none; empty: the daemon is gone without a word."""
+    said = b""
+    while b"\n" not in said and len(said) < LINE_MAX:
+        try:
+            more = daemon.recv(LINE_MAX - len(said))
+        except ConnectionError:
+            break
+        if not more:
+            break
+        said += more
+    return said
+
+
+def _pass_on(stdout: int, said: bytes) -> None:
+    try:
+        os.write(stdout, said)
+    except OSError:
+        return  # nobody reads it any more: the exit code alone tells
 
 
 def _usual() -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from agent_node.home import Home, connect
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 20.0
@@ -119,3 +122,11 @@ def a_serve(place: Path, *, before: str = "pass", **more: Any) -> Iterator[Progr
     code = SERVE.format(before=before)
     with a_program("-c", code, str(place), **more) as serve:
         yield serve
+
+
+def door_socket(home: Home) -> socket.socket:
+    """One that is surely admitted: it was answered."""
+    one = connect(home, timeout_s=PATIENCE_S)
+    one.sendall(b'{"session":"owner"}\n{"id":1,"do":"doubts"}\n')
+    assert json.loads(one.recv(65_536))["ok"]
+    return one

@@ -30,7 +30,7 @@ from agent_node.opening import daemon_or_lock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
 from tests.node.wire.golden import NEW
-from tests.node.wire.processes import a_daemon
+from tests.node.wire.processes import a_daemon, door_socket
 from tests.node.wire.talking import Talk, a_home
 
 
@@ -183,16 +183,6 @@ def test_when_too_many_are_connected_the_next_is_told_so(home: Home) -> None:
             for one in crowd:
                 one.close()
         assert ask_until_heard(home) == {"doubts": []}
-
-
-def door_socket(home: Home) -> socket.socket:
-    """One that is surely admitted: it was answered."""
-    from agent_node.home import connect
-
-    one = connect(home, timeout_s=20)
-    one.sendall(b'{"session":"owner"}\n{"id":1,"do":"doubts"}\n')
-    assert json.loads(one.recv(65_536))["ok"]
-    return one
 
 
 def ask_until_heard(home: Home) -> dict[str, object]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import _socket
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from agent_node.handover import hand_over
 from agent_node.home import Home
 from agent_node.packing import build_zipapp
-from tests.node.wire.processes import Program, a_daemon, a_program
+from tests.node.wire.processes import Program, a_daemon, a_program, a_serve, door_socket
 from tests.node.wire.talking import a_home
 
 SERVE = ("serve", "--stdio")
@@ -129,6 +131,41 @@ def test_when_the_daemon_is_killed_the_hub_is_told_to_ask_again(home: Home, zipa
         daemon.kill()
         assert session.ended() == 1
         assert "ask again" in session.complaint()
+
+
+@pytest.mark.parametrize("by", ["one module", "the long way"])
+def test_where_too_many_talk_the_hub_hears_why_there_is_no_session(home: Home, by: str) -> None:
+    """Guard: `_line_of`. Without it four bytes are read, or none, and the reason is lost; seen.
+
+    The daemon may have closed before anything was handed over, or after.
+    """
+    with a_daemon(home.root), ExitStack() as crowd:
+        for _ in range(64):
+            crowd.enter_context(door_socket(home))
+        start = "from agent_node.cli import main; sys.exit(main())"
+        session = (
+            a_session("-c", f"import sys; sys.path.insert(0, '.'); {start}",
+                      AGENT_NODE_HOME=str(home.root))
+            if by == "one module" else a_serve(home.root)
+        )  # fmt: skip
+        with session as refused:
+            told = refused.hear()
+            assert (told["id"], told["ok"], told["error"]["code"]) == (None, False, "crowded")
+            assert refused.line() == b""
+            assert refused.ended() == 1
+
+
+def test_a_daemon_that_closes_before_it_is_asked_is_heard_all_the_same() -> None:
+    refusal = b'{"id":null,"ok":false,"error":{"code":"crowded","message":"later"}}\n'
+    ours, daemon = _socket.socketpair()
+    (stdin, hub_says), (hub_hears, stdout) = os.pipe(), os.pipe()
+    daemon.send(refusal)
+    daemon.close()
+    os.set_blocking(hub_hears, False)
+    assert hand_over(ours, stdin, stdout) == 1
+    assert os.read(hub_hears, 4096) == refusal
+    for descriptor in (stdin, hub_says, hub_hears, stdout):
+        os.close(descriptor)
 
 
 def test_ctrl_c_ends_a_session_without_a_traceback(home: Home, zipapp: Path) -> None:
