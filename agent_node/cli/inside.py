@@ -107,7 +107,7 @@ def spawn(options: Namespace, around: Around) -> Answer:
     what = words(result, "dag" if options.graph else "uid")
     said = f"{words(result, 'outcome', 'added')} {what}"
     if options.wait:
-        said += "\nthis task waits for it: end now with exit 0, and it is tried again afterwards"
+        said += "; this task waits for it: end now with exit 0, and it is tried again afterwards"
     dry = "dry run, nothing changed: " if options.dry_run else ""
     return Answer(result, safe_text(dry + said))
 

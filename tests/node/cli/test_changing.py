@@ -188,6 +188,14 @@ def test_a_running_task_speaks_of_itself(desk: Desk) -> None:
     assert ran.out == f"added {OTHER_UID}\n"
 
 
+def test_a_task_that_waits_for_what_it_spawned_is_told_so_in_one_line(desk: Desk) -> None:
+    inside(desk)
+    desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "added"}
+    said = desk.run("spawn", "follow up", "--wait").out
+    assert said.startswith(f"added {OTHER_UID}; this task waits for it")
+    assert "x0a" not in said
+
+
 @pytest.mark.parametrize("command", [["heartbeat"], ["progress", "x"], ["spawn", "x"]])
 @pytest.mark.parametrize("gone", ["AGENT_TASK_UID", "AGENT_TASK_ATTEMPT", "AGENT_ATTEMPT_TOKEN"])
 def test_outside_a_task_they_say_so(desk: Desk, command: list[str], gone: str) -> None:
