@@ -56,6 +56,7 @@ class NodeFacts:
     event_seq: int
     stalled: tuple[tuple[str, str], ...] = ()  # tasks that run and give no sign of life, since when
     unmet: tuple[tuple[tuple[str, ...], int], ...] = ()  # needs of READY tasks nobody here meets
+    unmet_more: int = 0  # and how many of those are not among these, where there are so many
     budget_remaining_usd: str | None = None  # None: the node has no limit
     awaiting: int = 0  # tasks elsewhere whose end somebody here waits for, counted up to 1000
     retried: int = 0  # READY, failed by everybody here who can run them, counted up to 1000

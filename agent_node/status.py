@@ -86,9 +86,13 @@ def _queue(facts: NodeFacts, now: datetime) -> JsonObject:
         "awaiting_count": facts.awaiting,
         "artifacts_missing_count": facts.artifacts_missing,
         "graphs_count": facts.graphs,
-        "unmet_count": sum(number for _, number in facts.unmet) if facts.agents else 0,
+        "unmet_count": _unmet_count(facts) if facts.agents else 0,
         "retried_count": facts.retried,
     }
+
+
+def _unmet_count(facts: NodeFacts) -> int:
+    return facts.unmet_more + sum(number for _, number in facts.unmet)
 
 
 def _cannot_start(settings: NodeSettings, disk_free: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..queries import (
@@ -46,7 +47,7 @@ FAILING_STREAK = 5
 
 def facts(tx: Transaction, query: Facts) -> NodeFacts:
     """The node in numbers; the counts are kept, the rest is read from indexes."""
-    node = tx.node
+    node, unmet = tx.node, _unmet(tx)
     return NodeFacts(
         name=node.name, incarnation=node.incarnation, generation=node.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
@@ -58,7 +59,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
         idle_since=tx.live.idle_since, agents=_agents(tx), domains=json.loads(node.domains),
         stalled=tuple(sorted(tx.live.stalled.items())),
-        unmet=_unmet(tx), last_task=_last_task(tx.db),
+        unmet=unmet, unmet_more=_unmet_more(tx, unmet), last_task=_last_task(tx.db),
         next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
         event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
@@ -79,11 +80,29 @@ def _unmet(tx: Transaction) -> tuple[tuple[tuple[str, ...], int], ...]:
     return tuple((tuple(json.loads(needs)), number) for needs, number in tx.db.execute(_UNMET))
 
 
-_UNMET = """
+def _unmet_more(tx: Transaction, unmet: Sequence[tuple[tuple[str, ...], int]]) -> int:
+    """How many there are besides, where `unmet` was cut: all that wait, less what can be done.
+
+    0 also where so much can be done that nobody is short of work for want of the true number.
+    """
+    if len(unmet) < _KINDS and all(number < _OF_A_KIND for _, number in unmet):
+        return 0
+    met = _one(tx, _MET)
+    return tx.count(State.READY) - met - sum(n for _, n in unmet) if met < _OF_A_KIND else 0
+
+
+_OF_A_KIND, _KINDS = 1000, 20  # as many are counted, of as many sets of needs
+_UNMET = f"""
 SELECT s.needs, (SELECT count(*) FROM (
-         SELECT 1 FROM task t WHERE t.need_set = s.id AND t.state = 'READY' LIMIT 1000)) AS n
+         SELECT 1 FROM task t
+          WHERE t.need_set = s.id AND t.state = 'READY' LIMIT {_OF_A_KIND})) AS n
   FROM need_set s
- WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT 20
+ WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT {_KINDS}
+"""
+_MET = f"""
+SELECT count(*) FROM (
+  SELECT 1 FROM need_set s CROSS JOIN task t ON t.need_set = s.id AND t.state = 'READY'
+   WHERE s.needs = '[]' OR s.id IN (SELECT need_set FROM agent_can) LIMIT {_OF_A_KIND})
 """
 
 

@@ -59,6 +59,18 @@ class Claims(Contract):
         assert rule_of(node.claim("rich")) == "needs_unmet"
         assert node.state(uid(2)) == "READY"
 
+    def test_all_that_nobody_here_can_do_is_counted_however_much_it_is(
+        self, node: NodeAtHand
+    ) -> None:
+        """A hub that hears of fewer takes the rest for work that is about to start here."""
+        node.set_agents(an_agent("iris", "gpu"))
+        node.has(*(a_task(n, needs=["tpu"]) for n in range(1, 1101)))
+        node.has(*(a_task(n, needs=[f"power-{n}"]) for n in range(2001, 2031)))
+        node.has(a_task(3001), a_task(3002, needs=["gpu"]))
+        facts = node.facts()
+        assert (len(facts.unmet), max(number for _, number in facts.unmet)) == (20, 1000)
+        assert facts.unmet_more + sum(number for _, number in facts.unmet) == 1130
+
     def test_powers_that_come_later_count(self, node: NodeAtHand) -> None:
         node.has(a_task(needs=["gpu"]))
         assert isinstance(node.claim(), c.NothingToClaim)
