@@ -31,6 +31,7 @@ from tools.sources import ROOT
 NAMES = ("iris", "loom", "spark", "forge", "quill")
 PROGRAM = "/opt/arc/program.py"
 PATIENCE_S = 40.0
+RECORDED_S = 10.0
 LOOK_S = 0.05
 SETTINGS = """\
 version: 1
@@ -151,9 +152,12 @@ class SshFleet:
         return ended >= set(uids)
 
     def books(self) -> Findings:
-        """Lost and twice, by the ledger and the queues. The daemons are killed for it."""
+        """Lost and twice, by the ledger and the queues. The daemons are killed for it, not before
+        they had time to record what a program that has just ended left.
+        """
         for home in self.homes.values():
             if home.node.runs and home.answers():
+                _let_it_record(home)
                 home.kill_daemon()
         databases = {name: self._copied(name, home.node.path(home.path))
                      for name, home in self.homes.items()}  # fmt: skip
@@ -167,3 +171,10 @@ class SshFleet:
         for file in home.glob("queue.db*"):
             shutil.copy(file, place / file.name)
         return place / "queue.db"
+
+
+def _let_it_record(home: Home) -> None:
+    """Until nothing runs there; after a while the books say what became of what still does."""
+    give_up = time.monotonic() + RECORDED_S
+    while home.run("status")["running_count"] and time.monotonic() < give_up:
+        time.sleep(LOOK_S)
