@@ -206,7 +206,8 @@ def test_nothing_stays_of_a_run_that_was_killed(tmp_path: Path) -> None:
     run.wait(10)
     run.stdin.close()
     run.stdout.close()
-    for name, pid, end in zip(("ground", "one", "other", "child", "guard"), pids, ends, strict=True):
+    names = ("ground", "one", "other", "child", "guard")
+    for name, pid, end in zip(names, pids, ends, strict=True):
         assert _ends(end, 30.0), f"{name} stays: {_looks(pid)}"  # two busy cores end 5 of them
         os.close(end)
     cgroups = writable_cgroup2()
