@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .decisions.view import NodeSeen
-from .decisions.waking import REBALANCE, ROUTER, woken_by
+from .decisions.waking import CATCHES_UP, REBALANCE, ROUTER, woken_by
 from .errors import ArcError
-from .links import Link
+from .links import HEARS_NOW, Link
 from .looking import INBOX
 from .schedule import Schedule
 
@@ -72,13 +72,15 @@ class Listening:
     def heard(self, node: str, event: str) -> None:
         """Called by a link, in no task of its own: it only notes what is to be done."""
         self.hub.stirred.add(node)
-        if event == "task_finished" and self.hub.awaiting:
+        back = event == HEARS_NOW  # what it said while nobody heard is looked for
+        if (back or event == "task_finished") and self.hub.awaiting:
             self._wake(GRAPHS, node)
         if self.hub.settings.steal.swift:
-            for sensor in woken_by(event, at_the_hub=node == INBOX):
+            woken = CATCHES_UP if back else woken_by(event, at_the_hub=node == INBOX)
+            for sensor in woken:
                 self._wake(sensor, node)
         elif self.hub.settings.on_idle:
-            self._wait_out(node, event)
+            self._wait_out(node, "idle" if back else event)
 
     def _wait_out(self, node: str, event: str) -> None:
         """A node counts as idle after the minimum; if it was busy meanwhile, it says so."""

@@ -7,6 +7,8 @@ REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 HUNGRY, SURPLUS = frozenset({"idle", "free_slot"}), frozenset({"task_ready"})
 # A node that starts the task it had at hand may be given the next one, before its slot is free.
 ROOM = HUNGRY | {"task_started"}
+# What starts when a node is heard again: it may have said anything of the above meanwhile.
+CATCHES_UP = (ROUTER, REBALANCE)
 
 
 def woken_by(event: str, *, at_the_hub: bool) -> tuple[str, ...]:

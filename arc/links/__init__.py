@@ -23,6 +23,8 @@ READS = frozenset(
 # The result of a request, or what it became; a report has been read already.
 Told = Callable[["JsonObject | StatusReport | ArcError"], None]
 EventHeard = Callable[[str, str], None]  # (node, event): idle, free_slot, task_ready, …
+# No node says it, the link does: its news is heard from now on, what it said before may be missed.
+HEARS_NOW = "hears_now"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ class Link(Protocol):
         """
 
     async def listen(self, heard: EventHeard) -> None:
-        """From now on, and again after every reconnect, tell the node's events to `heard`."""
+        """From now on, and again after every reconnect, tell the node's events to `heard`.
+
+        `HEARS_NOW` is told each time: whoever acts on news looks for what was missed.
+        """
 
     async def close(self) -> None:
         """End the session and whatever keeps it open; closing twice is fine."""

@@ -23,7 +23,7 @@ from arc.errors import (
     WrongNode,
 )
 
-from . import READ_S, READS, WRITE_S, EventHeard, HelloWords, Met, Told
+from . import HEARS_NOW, READ_S, READS, WRITE_S, EventHeard, HelloWords, Met, Told
 from .answers import LATER_HUB, Greeting, changes, met_by_later_hub, parse_met
 from .pausing import FIRST_S, MOST_S, PATIENCE_S, REFUSED_MOST_S, Pausing
 from .talk import Talk
@@ -271,6 +271,8 @@ class StandingLink:
             await session.talk.ask("subscribe", {"events": EVERY_EVENT}, READ_S)
         except LinkError:
             session.hears = session.talk.wants_news = False
+        else:
+            self._heard(HEARS_NOW)
 
     async def _keep(self) -> None:
         """As long as somebody listens there is a session, or the next one is being tried."""

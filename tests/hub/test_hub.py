@@ -19,7 +19,7 @@ from arc.config import read_fleet
 from arc.errors import OtherHub
 from arc.hub import INBOX, Hub, build_hub
 from arc.journal_work import CRON
-from arc.links import EventHeard, HelloWords, Link, Met, Told
+from arc.links import HEARS_NOW, EventHeard, HelloWords, Link, Met, Told
 from arc.links.standing import Fenced
 from arc.listening import Listening
 from arc.running import Upkeep, run_hub
@@ -332,6 +332,24 @@ def test_under_swift_a_free_slot_is_served_at_once(tmp_path: Path) -> None:
 
     told = woken(tmp_path, story, **swift())
     assert told == [(0.0, "fleet-router", "news from loom"),
+                    (0.0, "fleet-rebalance", "news from loom")]  # fmt: skip
+
+
+def test_what_a_node_said_while_its_link_was_down_is_looked_for_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    """Seen to fail: a slot that became free during a reconnect stayed idle beside waiting work
+    until the sweep, up to a minute later.
+    """
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        listening.hub.awaiting = True
+        listening.heard("loom", HEARS_NOW)
+        await asyncio.sleep(1)
+
+    told = woken(tmp_path, story, **swift())
+    assert told == [(0.0, "fleet-graphs", "news from loom"),
+                    (0.0, "fleet-router", "news from loom"),
                     (0.0, "fleet-rebalance", "news from loom")]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from arc.errors import (
     OutcomeUnknown,
     WrongNode,
 )
-from arc.links import pipes, standing
+from arc.links import HEARS_NOW, pipes, standing
 from arc.links.pipes import PipeWay
 from tests.hub.links.places import a_home, a_link
 from tests.link_contract import LinkContract, Reach
@@ -201,6 +201,30 @@ async def test_news_of_a_daemon_comes_also_when_the_daemon_came_later(tmp_path: 
         async with asyncio.timeout(20):
             while (await heard.get()) != ("iris", "task_finished"):
                 pass
+    finally:
+        await link.close()
+        for daemon in node.daemons:
+            await asyncio.to_thread(daemon.kill)
+            daemon.forget()
+
+
+async def test_a_link_that_comes_back_says_that_news_is_heard_from_now_on(tmp_path: Path) -> None:
+    """Whoever acts on news would otherwise wait for the interval for what came in between."""
+    node = Node(tmp_path / "iris")
+    await asyncio.to_thread(node.start)
+    way = PipeWay("iris", node.home)
+    link = a_link(way)
+    heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    try:
+        await link.listen(lambda name, event: heard.put_nowait((name, event)))
+        for again in (True, False):
+            async with asyncio.timeout(20):
+                while (await heard.get()) != ("iris", HEARS_NOW):
+                    pass
+            (child,) = way._children
+            assert child._process is not None
+            if again:
+                child._process.kill()
     finally:
         await link.close()
         for daemon in node.daemons:
