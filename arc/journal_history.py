@@ -54,7 +54,9 @@ ON CONFLICT DO UPDATE SET
   skills = coalesce(skills, excluded.skills), needs = coalesce(needs, excluded.needs),
   pinned = coalesce(pinned, excluded.pinned),
   expected_s = coalesce(expected_s, excluded.expected_s),
-  source = coalesce(source, excluded.source), ready_at = coalesce(excluded.ready_at, ready_at)
+  source = coalesce(source, excluded.source),
+  ready_at = max(iif(excluded.how = 'added' AND how <> 'added', excluded.at, at),
+                 min(coalesce(excluded.ready_at, ready_at), coalesce(ready_at, excluded.ready_at)))
  WHERE how <> 'added' OR priority IS NULL
 """
 # A turn is believed of the node where the task came, or to which it was moved, and of no other: a
