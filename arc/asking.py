@@ -289,7 +289,7 @@ def read_changed(node: str, do: str, result: JsonObject) -> tuple[Changed, ...]:
         return _each(result, lambda entry: Changed(
             entry.ulid("uid"), entry.word("outcome", "changed", "stopping", "refused"),
             task_from(entry.inside("task").values) if entry.has("task") else None,
-            _because(entry),
+            _because(entry), already=entry.flag("already"),
         ))  # fmt: skip
 
 

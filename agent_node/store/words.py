@@ -63,7 +63,7 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
         return _refused(command.uid, "not_waiting", text)
     current = find_task(tx, command.uid)
     if all(getattr(current, name) == value for name, value in values.items()):
-        return Changed(command.uid, "changed", current)
+        return Changed(command.uid, "changed", current, already=True)
     stored = {name: _stored(name, value) for name, value in values.items()}
     sets = ", ".join(f"{name} = :{name}" for name in stored)
     tx.db.execute(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agent_node.clock import parse_iso
+from agent_node.commands import Changed
 from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
@@ -192,7 +193,7 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
 def _live_again(hub: Hub, results: list[JsonObject]) -> None:
     """Heard ends that are none any more: a fence a minute later must not lose these tasks."""
     for one in results:
-        if one["outcome"] == "changed":
+        if one["outcome"] in ("changed", "already"):  # already: by a word on the node itself
             hub.journal.ends.take_back(str(one["node"]), [str(one["uid"])])
             hub.journal.outbox.cancelled([str(one["uid"])])  # what was owed is not meant any more
 
@@ -211,17 +212,19 @@ def _log(hub: Hub, do: str, args: JsonObject, results: list[JsonObject]) -> None
                              fields=said)  # fmt: skip
 
 
-def _outcome(said: str, before: Found | None, over: State | None) -> str:
-    """What was so before is no change: a second cancel cancels nothing."""
+def _outcome(one: Changed, before: Found | None, over: State | None) -> str:
+    """What was so before is no change: a second cancel cancels nothing. Nodes that do not say so
+    are known by the state in which the task was found.
+    """
     was_so = over is not None and before is not None and before.task.state == over
-    return "already" if was_so and said == "changed" else said
+    return "already" if one.outcome == "changed" and (one.already or was_so) else one.outcome
 
 
 def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> list[JsonObject]:
     over = State.CANCELLED if do == "cancel" else None
     return [
         {"uid": one.uid, "node": node,
-         "outcome": _outcome(one.outcome, tasks.get(one.uid), over),
+         "outcome": _outcome(one, tasks.get(one.uid), over),
          "subject": tasks[one.uid].task.subject if one.uid in tasks else "",
          "state": str(one.task.state) if one.task else str(tasks[one.uid].task.state),
          "rule": one.because.rule if one.because else "",

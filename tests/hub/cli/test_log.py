@@ -51,6 +51,16 @@ def test_a_task_that_was_cancelled_before_is_not_cancelled_again(desk: Desk) -> 
     assert events(desk) == ["task_cancelled"]
 
 
+def test_what_was_so_before_is_no_change_and_no_line(desk: Desk) -> None:
+    """Seen to fail before: a second `set` or `retry` told of a change that nobody made."""
+    desk.waits("iris", 1)
+    assert "changed  now READY" in desk.arc("tasks", "set", uid(1), "-p", "1").out
+    again = desk.arc("tasks", "set", uid(1), "-p", "1", "--reason", "urgent")
+    assert (again.code, "already  now READY" in again.out) == (0, True)
+    assert "already  now READY" in desk.arc("tasks", "retry", uid(1)).out
+    assert events(desk) == ["task_set"]
+
+
 def test_runs_that_did_nothing_are_left_out_unless_they_are_asked_for(desk: Desk) -> None:
     desk.arc("sensors", "run", "fleet-health")
     desk.arc("sensors", "run", "fleet-router")

@@ -125,6 +125,14 @@ class Obeys(Contract):
         said = node.say(c.Cancel(uid(), "duplicate"))
         assert (said.outcome, said.already) == ("changed", True)
 
+    def test_what_is_set_to_what_it_is_says_that_it_was_so_before(self, node: NodeAtHand) -> None:
+        """Seen to fail before: a person's reason was told to be kept, and no event had it."""
+        node.has(a_task(priority=2))
+        before = node.dump()
+        assert set_fields(node, priority=2).already
+        assert node.dump() == before
+        assert not set_fields(node, priority=3).already
+
     def test_a_success_is_not_tried_again(self, node: NodeAtHand) -> None:
         node.finish(node.running(a_task()))
         assert node.say(c.RetryNow(uid())).outcome == "refused"
