@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 BYTES_MAX = 512 * 1024 * 1024
 BAD_SHOWN = 5
+YEARS_MAX = 10  # from its first task to its last: the hub's looks in between are simulated, too
 KEYS = ("at", "takes_s", "node", "priority", "domain", "skills", "needs", "pinned", "expected_s",
         "id", "subject")  # fmt: skip
 SWF_FIELDS, SUBMIT, RUN, USER = 18, 1, 3, 11
@@ -71,6 +72,7 @@ def traced(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     lines, left_out = _read(text, path.name, swf=swf)
     slots = slots_of(wanted)
     places, mine = _places(wanted, lines, fleet, slots)
+    _check_span(lines, path.name)
     portable = share(wanted.portable or ".6", "--portable")
     drawn = any(line.kind is None for line in lines)
     if wanted.seeds is not None and not drawn:
@@ -102,7 +104,8 @@ def _read(text: str, name: str, *, swf: bool) -> tuple[list[Line], int]:
     found: list[Line] = []
     bad: list[str] = []
     left_out = 0
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not `splitlines`: a subject may hold characters that it takes for the end of a line.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or (swf and line.lstrip().startswith(";")):
             continue
         try:
@@ -122,6 +125,14 @@ def _read(text: str, name: str, *, swf: bool) -> tuple[list[Line], int]:
     if len(found) > TASKS_MAX:
         raise WrongUse(f"{safe_text(name, 200)}: {len(found):,} tasks; up to {TASKS_MAX:,}")
     return found, left_out
+
+
+def _check_span(lines: list[Line], name: str) -> None:
+    """A moment that is a slip, such as milliseconds for seconds, is told and not waited for."""
+    years = (max(line.at_s for line in lines) - min(line.at_s for line in lines)) / LONGEST_S
+    if years > YEARS_MAX:
+        raise WrongUse(f"{safe_text(name, 200)}: {years:,.0f} years from its first task to its "
+                       f"last; up to {YEARS_MAX}, and times are in seconds")  # fmt: skip
 
 
 def _of_json(line: str) -> Line:

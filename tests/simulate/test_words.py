@@ -158,6 +158,25 @@ def test_a_bad_line_of_swf_is_named_by_its_number(tmp_path: Path, text: str, sai
     assert said in err
 
 
+@pytest.mark.parametrize(("name", "text"), [
+    ("t.jsonl", '{"at": 0, "takes_s": 5}\n{"at": 1e11, "takes_s": 5}\n'),
+    ("t.jsonl", '{"at": "0001-01-01T00:00:00Z", "takes_s": 5}\n{"at": 0, "takes_s": 5}\n'),
+    ("t.swf", SWF + "9 1e15 -1 10" + " -1" * 14 + "\n"),
+])  # fmt: skip
+def test_a_trace_of_many_years_is_refused_and_not_simulated_look_by_look(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(WrongUse, match="years from its first task to its last; up to 10"):
+        source_of(Wanted(trace=str(tmp_path / name)), None)
+
+
+def test_a_line_of_a_trace_ends_where_a_newline_stands_and_nowhere_else(tmp_path: Path) -> None:
+    text = '{"at": 1, "takes_s": 5, "subject": "one\u2028two\x85"}\r\n{"at": 2, "takes_s": 5}\r\n'
+    (tmp_path / "t.jsonl").write_bytes(text.encode())
+    assert source_of(Wanted(trace=str(tmp_path / "t.jsonl")), None).facts["lines"] == 2
+
+
 def test_a_trace_that_says_all_is_not_drawn_several_times(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(JSON_LINES)
     with pytest.raises(WrongUse, match="--seeds: says nothing to a trace that says all"):
