@@ -165,7 +165,7 @@ def check_may_act(web: Web, request: Request) -> None:
     if settings.unix is not None:
         return  # a socket (0600) is its owner's alone
     client, server = request.scope.get("client"), request.scope.get("server")
-    uid = uid_of(client, server[1] or 0) if server else None
+    uid = uid_of(client, (server[0], server[1] or 0)) if server else None
     if uid not in (os.getuid(), 0):
         who = "a program that cannot be told" if uid is None else f"user {uid}"
         raise TurnedAway(403, f"{who} asks, and this page belongs to user {os.getuid()}",

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
+import sys
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 PROC = Path("/proc/net")
 TABLE_MAX = 4 * 1024 * 1024  # bytes of one table
 PORT_MAX = 65_535
+NOBODYS = "0"  # the inode of a socket that no program holds any more; its uid says root
+Place = tuple[str, int]  # an address and a port
+Address = IPv4Address | IPv6Address
 
 
-def uid_of(client: tuple[str, int] | None, port: int) -> int | None:
-    """The user whose program asks our `port` from here; None: the kernel does not say."""
-    if client is None or not 0 < client[1] <= PORT_MAX:
+def uid_of(client: Place | None, server: Place) -> int | None:
+    """The user whose program asks us at `server` from here; None: the kernel does not say.
+
+    Of who asked and left at once it cannot say it: such a socket is nobody's, and shown as root's.
+    """
+    wanted = None if client is None else (_near(client), _near(server))
+    if wanted is None or None in wanted:
         return None
-    theirs, ours = f":{client[1]:04X}", f":{port:04X}"
     for name in ("tcp", "tcp6"):
         try:
             with (PROC / name).open(encoding="ascii") as table:
                 lines = table.read(TABLE_MAX).splitlines()[1:]
         except OSError:
             continue
-        found = [cells for cells in map(str.split, lines)
-                 if len(cells) > 7 and _is_near(cells[1]) and _is_near(cells[2])  # noqa: PLR2004
-                 and cells[1].endswith(theirs) and cells[2].endswith(ours)]  # fmt: skip
-        if found:
-            return int(found[0][7])
+        for cells in map(str.split, lines):
+            if len(cells) > 9 and (_near_of(cells[1]), _near_of(cells[2])) == wanted:  # noqa: PLR2004
+                return None if cells[9] == NOBODYS else int(cells[7])
     return None
 
 
-def _is_near(place: str) -> bool:
-    """Whether an address of the table is loopback: 127.0.0.0/8, the same mapped, or ::1."""
-    address = place.partition(":")[0]
-    return (address.endswith("7F") and len(address) == 8) or (  # noqa: PLR2004 - an IPv4 address
-        address == "00000000000000000000000001000000"
-        or (address.startswith("0000000000000000FFFF0000") and address.endswith("7F")))  # fmt: skip
+def _near(place: Place) -> tuple[Address, int] | None:
+    """An address of loopback and its port, one way of writing it; None: it is none."""
+    try:
+        address = _plain(ip_address(place[0]))
+    except ValueError:
+        return None
+    known = address.is_loopback and 0 < place[1] <= PORT_MAX
+    return (address, place[1]) if known else None
+
+
+def _near_of(cell: str) -> tuple[Address, int] | None:
+    """The same, of a cell of the table: hex, in words of four bytes as this machine has them."""
+    words, _, port = cell.partition(":")
+    raw = bytes.fromhex(words)
+    if sys.byteorder == "little":
+        raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
+    return _near((str(ip_address(raw)), int(port, 16)))
+
+
+def _plain(address: Address) -> Address:
+    """An IPv4 address that is written as one of IPv6 is that IPv4 address."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

@@ -241,6 +241,7 @@ THREATS = (
           test_a_page_that_only_reads_says_how_it_is_made_to_act
           test_nothing_is_done_whose_plan_nobody_has_seen
           test_over_loopback_another_user_of_this_machine_may_look_and_not_act
+          test_who_asks_and_leaves_at_once_is_not_taken_for_root
         web/test_live.py
           test_a_browser_that_stops_reading_is_let_go_and_costs_little_until_then
           test_who_connects_and_asks_nothing_is_let_go""")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from arc.web.verbs import VERBS
 from tests.web.stage import Answer, Stage
 
 WHO = {"by": "ada", "reason": "to see"}
+OURS = ("127.0.0.1", 0x1F90)
 
 
 @pytest.fixture
@@ -172,12 +174,29 @@ def test_the_kernel_says_whose_program_is_at_the_other_end(
     (tmp_path / "tcp").write_text(
         head + row.format("0100007F:1F90", "0100007F:C350", 7)  # our own end of it
         + row.format("0A00000A:C350", "0100007F:1F90", 8)
+        + row.format("0200007F:C350", "0100007F:1F90", 9)  # of the same port, by another address
         + row.format("0100007F:C350", "0100007F:1F90", 1001))  # fmt: skip
     monkeypatch.setattr(peers, "PROC", tmp_path)
-    assert peers.uid_of(("127.0.0.1", 0xC350), 0x1F90) == 1001
-    assert peers.uid_of(("127.0.0.1", 1), 0x1F90) is None
-    assert peers.uid_of(None, 0x1F90) is None
+    assert peers.uid_of(("127.0.0.1", 0xC350), OURS) == 1001
+    assert peers.uid_of(("127.0.0.1", 1), OURS) is None
+    assert peers.uid_of(None, OURS) is None
     mapped = "0000000000000000FFFF00000100007F"
     (tmp_path / "tcp").unlink()
     (tmp_path / "tcp6").write_text(head + row.format(f"{mapped}:C350", f"{mapped}:1F90", 1002))
-    assert peers.uid_of(("127.0.0.1", 0xC350), 0x1F90) == 1002
+    assert peers.uid_of(("127.0.0.1", 0xC350), OURS) == 1002
+
+
+def test_who_asks_and_leaves_at_once_is_not_taken_for_root() -> None:
+    """The kernel shows a socket that its program has closed as one of root's: every user of this
+    machine could act who sent an order and did not wait for its answer.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        caller = socket.create_connection(door.getsockname())
+        caller.send(b"POST /act/pause HTTP/1.1")
+        ours, theirs = door.accept()
+        with ours:
+            assert peers.uid_of(theirs, ours.getsockname()) == os.getuid()
+            caller.close()
+            ours.recv(100)
+            assert ours.recv(1) == b""
+            assert peers.uid_of(theirs, ours.getsockname()) is None

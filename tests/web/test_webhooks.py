@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -104,6 +105,15 @@ async def test_the_same_message_again_is_a_replay_and_says_what_became_of_it(
     listed = (await hooked.door.ask("tasks.list", {}, by="x", timeout_s=9)).data["tasks"]
     assert isinstance(listed, list)
     assert len(listed) == 1
+
+
+async def test_one_message_that_comes_several_times_at_once_makes_one_task(hooked: Stage) -> None:
+    """The sender's id is not signed: who heard the message sends it again with others at once."""
+    hook = hooked.desk.hub.settings.webhooks[0]
+    hooked.knows(webhooks=(HookEntry("ci", hook.secret_file, TASK),))
+    said = await asyncio.gather(*(send(hooked, x_arc_delivery=f"d-{n}") for n in range(8)))
+    assert sorted(one.status for one in said) == [202, *[409] * 7]
+    assert len(tasks(hooked)) == 1
 
 
 async def test_one_occasion_sent_anew_is_there_already_and_another_content_is_refused(
