@@ -104,6 +104,12 @@ class StrandedStretch:
     beside: str = ""  # where the work waits
     uid: str = ""  # of one such task; "": the queue could not be looked into
 
+    def seconds_in(self, since: datetime, until: datetime) -> float:
+        """Its seconds that fall into a window: of one that reaches beyond it, that share."""
+        whole_s = (self.until - self.since).total_seconds()
+        inside_s = (min(self.until, until) - max(self.since, since)).total_seconds()
+        return self.seconds * max(inside_s, 0.0) / whole_s if whole_s > 0 else self.seconds
+
 
 @dataclass(frozen=True, slots=True)
 class MoveSeen:

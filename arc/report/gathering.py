@@ -55,8 +55,9 @@ def gathered(
     by_node: Counter[str] = Counter()
     by_rule: Counter[str] = Counter()
     for one in stranded:
-        by_node[one.node] += one.seconds  # type: ignore[assignment]
-        by_rule[one.rule or one.cause] += one.seconds  # type: ignore[assignment]
+        seconds = one.seconds_in(since, until)
+        by_node[one.node] += seconds  # type: ignore[assignment]
+        by_rule[one.rule or one.cause] += seconds  # type: ignore[assignment]
     runs = history.runs(since, until)
     kept: Counter[str] = Counter()
     for run in runs:

@@ -362,6 +362,14 @@ def test_a_moment_of_the_past_knows_how_old_its_looks_were_and_whom_it_forgot() 
     assert data["waiting"] == 7
 
 
+def test_the_day_before_a_moment_holds_no_more_stranded_time_than_fell_into_it() -> None:
+    past = PastMade()
+    past.all_nodes.append(NodeKnown("iris", NOW - 72 * s(3600), NOW, NOW))
+    past.all_stranded = [Stretch("iris", NOW - 48 * s(3600), NOW, 48 * 3600.0, "rule", "r"),
+                         Stretch("loom", NOW - s(60), NOW - s(30), 20.0, "rule", "r")]  # fmt: skip
+    assert shown(past, "moment")["stranded_24h_s"] == 24 * 3600 + 20
+
+
 def test_a_life_has_every_moment_in_order() -> None:
     past = a_past("iris", "loom")
     past.all_arrivals = [Arrival(NOW - s(900), uid(1), "iris", "added")]

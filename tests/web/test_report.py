@@ -73,6 +73,13 @@ def test_it_says_who_was_stranded_by_which_rule_and_what_moved_and_failed() -> N
         assert text in said
 
 
+def test_of_a_stretch_that_began_before_it_a_report_counts_what_falls_into_it() -> None:
+    """A node that was stranded for three days was not stranded for 72 hours of the last one."""
+    past = a_past("x")
+    past.all_stranded = [StrandedStretch("iris", NOW - 3 * DAY, NOW, 3 * 72_000.0, "rule", "r")]
+    assert "stranded 1200 node-minutes" in Seen(a_report(past)).text
+
+
 def test_it_needs_nothing_else_and_runs_nothing() -> None:
     page = a_report(a_past("x"))
     seen = Seen(page)

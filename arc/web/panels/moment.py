@@ -37,7 +37,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
         "forgotten": list[JsonValue](forgotten),
         "waiting": sum(one.pending for one in known), "running": sum(one.running for one in known),
         "moved_24h": sum(one.moves for one in feeds),
-        "stranded_24h_s": round(sum(one.seconds for one in stranded), 1),
+        "stranded_24h_s": round(sum(one.seconds_in(at - DAY, at) for one in stranded), 1),
         "stranded_now": [one.node for one in stranded if one.since <= at <= one.until],
         "cost_24h_usd": format(sum(map(sum, spent.nodes.values())), ".4f"),
     }  # fmt: skip
