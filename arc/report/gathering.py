@@ -17,7 +17,7 @@ BUCKETS = 96
 BADLY = frozenset({"failed", "interrupted", "parked", "unknown"})
 BAD_MAX = 100
 STRETCHES_MAX = 50
-STINTS_MAX = 200_000
+ROWS_MAX = 200_000  # of attempts, and of runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,7 @@ class Reported:
     runs: tuple[RunSeen, ...]
     ended: dict[str, Counter[str]]  # by node: how attempts ended
     bad: tuple[Stint, ...]  # the newest that ended badly
+    cut: tuple[str, ...]  # what of it is missing, in sentences
 
     @property
     def nodes(self) -> tuple[NodeShares, ...]:
@@ -58,13 +59,14 @@ def gathered(
         seconds = one.seconds_in(since, until)
         by_node[one.node] += seconds  # type: ignore[assignment]
         by_rule[one.rule or one.cause] += seconds  # type: ignore[assignment]
-    runs = history.runs(since, until)
+    runs = history.runs(since, until, limit=ROWS_MAX)
+    stints = history.stints(since, until, limit=ROWS_MAX)
     kept: Counter[str] = Counter()
     for run in runs:
         kept.update(run.kept)
     ended: dict[str, Counter[str]] = {}
     bad: list[Stint] = []
-    for stint in history.stints(since, until, limit=STINTS_MAX):
+    for stint in stints:
         if stint.ended_at is not None:
             ended.setdefault(stint.node, Counter())[stint.outcome] += 1
             if stint.outcome in BADLY:
@@ -75,4 +77,7 @@ def gathered(
         stretches=tuple(sorted(stranded, key=lambda one: -one.seconds)[:STRETCHES_MAX]),
         stranded_s=dict(by_node), by_rule=dict(by_rule), feeds=history.feeds(since, until),
         kept=dict(kept), runs=runs, ended=ended, bad=tuple(bad[-BAD_MAX:]),
+        cut=tuple(f"only the newest {ROWS_MAX:,} {name} are counted"
+                  for name, rows in (("attempts", stints), ("runs", runs))
+                  if len(rows) >= ROWS_MAX),
     )  # fmt: skip

@@ -50,6 +50,7 @@ def _sections(told: Reported) -> Iterator[Child]:
     yield tag("h1", f"{told.fleet}, {duration((told.until - told.since).total_seconds())}")
     yield tag("p", f"{iso(told.since)} to {iso(told.until)}, by arc {__version__}", class_="dim")
     yield _first_line(told)
+    yield from (tag("p", one, class_="loud") for one in told.cut)
     yield from _needs(told)
     yield tag("h2", "Whose time went by how")
     yield _key()

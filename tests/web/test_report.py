@@ -13,6 +13,7 @@ import pytest
 
 from agent_node.ulid import new_ulid
 from arc.history_seen import MoveSeen, NodeKnown, RunSeen, Sample, Stint, StrandedStretch
+from arc.report import gathering
 from arc.report.drawing import WIDE
 from arc.report.gathering import BUCKETS, gathered
 from arc.report.page import page_of
@@ -78,6 +79,18 @@ def test_of_a_stretch_that_began_before_it_a_report_counts_what_falls_into_it() 
     past = a_past("x")
     past.all_stranded = [StrandedStretch("iris", NOW - 3 * DAY, NOW, 3 * 72_000.0, "rule", "r")]
     assert "stranded 1200 node-minutes" in Seen(a_report(past)).text
+
+
+def test_a_month_of_runs_is_counted_whole_and_what_is_cut_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    past = a_past("x")
+    past.all_runs *= 12_000
+    assert "84000" in Seen(a_report(past)).text  # seven tasks each were kept
+    monkeypatch.setattr(gathering, "ROWS_MAX", 1000)
+    text = Seen(a_report(past)).text
+    assert "7000" in text
+    assert "only the newest 1,000 runs are counted" in text
 
 
 def test_it_needs_nothing_else_and_runs_nothing() -> None:
