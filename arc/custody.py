@@ -16,7 +16,7 @@ from agent_node.task import ENDED, Task, task_from, to_wire
 
 from .asking import read_shown
 from .decisions.outbox import EndHeard, JoinHeard
-from .decisions.view import NodeSeen
+from .decisions.view import NodeSeen, NodeUnseen
 from .entitling import is_older
 from .errors import ArcError, NodeRefused
 from .journal_ends import SETTLED, TaskEnd
@@ -46,7 +46,7 @@ async def whose_else(seen: Look, uid: str, node: str, *, once: bool = False) -> 
     last = last_holder(moves, fences_of(seen.hub))
     if node in (INBOX, last) or (once and node in had):
         return ""
-    if last is not None and last not in seen.links and seen.whole.node(last) is not None:
+    if last is not None and _is_away(seen, last):
         return f"{last}, which had it last and is away"
     others = [one.name for one in seen.whole.seen
               if one.name != node and one.name in seen.links and _is_sound(one)]  # fmt: skip
@@ -54,6 +54,12 @@ async def whose_else(seen: Look, uid: str, node: str, *, once: bool = False) -> 
     fit = (ABSENT, SILENT, *(ENDED if once and not moves else ()))
     return ", ".join(name for name, found in zip(others, said, strict=True)
                      if found not in fit or (found == SILENT and name == last))
+
+
+def _is_away(seen: Look, name: str) -> bool:
+    """Whether it is a node of the fleet that did not answer, or that nobody asks."""
+    found = seen.whole.node(name)
+    return isinstance(found, NodeUnseen) or (found is not None and name not in seen.links)
 
 
 def fences_of(hub: Hub) -> Fences:
