@@ -6,6 +6,7 @@ import pytest
 
 from arc.simulate.bounds import makespan_bound_s
 from arc.simulate.central import able_of
+from arc.simulate.comparing import compared
 from arc.simulate.engine import Run, simulate
 from arc.simulate.policies import parse_policy
 from arc.simulate.scene import INBOX, Away, Kind, Scene
@@ -162,3 +163,20 @@ def test_the_hub_does_one_thing_after_the_other() -> None:
     found = starts_s(run(scene, "swift", transfer_s=50.0))
     assert min(at for node, at in found.values() if node == "bob") == 50
     assert min(at for node, at in found.values() if node == "cy" and at > 0) == 100
+
+
+def test_of_twenty_waits_the_p95_is_the_last_but_one_in_the_band_of_its_priority() -> None:
+    """Three queues of twenty, each of one band's both edges, and nothing moves."""
+    waiting = {"ada": (60, (1, 3), "P1-P3"), "bob": (30, (4, 6), "P4-P6"),
+               "cy": (10, (7, 10), "P7-P10")}  # fmt: skip
+    scene = a_scene(*map(a_place, waiting), *(
+        a_job(number, node, takes_s, priority=edges[number % 2])
+        for at, (node, (takes_s, edges, _)) in enumerate(waiting.items())
+        for number in range(20 * at, 20 * at + 20)
+    ))  # fmt: skip
+    policy = parse_policy("none")
+    found = compared(policy, [run(scene, "none")], [1.0], None)
+    for takes_s, _, band in waiting.values():
+        assert found.wait_p95_s[band].mean == 18 * takes_s
+        assert found.wait_s[band].mean == 9.5 * takes_s
+    assert {*found.wait_p95_s} == {"all", *(band for _, _, band in waiting.values())}

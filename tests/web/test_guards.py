@@ -161,6 +161,8 @@ async def test_a_body_is_counted_while_it_comes_whatever_it_says_of_its_length(
 @pytest.mark.parametrize(("settings", "host", "status"), [
     ({"host": "0.0.0.0"}, "arc.lan:8420", 421),
     ({"host": "0.0.0.0"}, "127.0.0.1:8420", 421),
+    ({"host": "0.0.0.0"}, "0.0.0.0:8420", 421),
+    ({"host": "::"}, "[::]:8420", 421),
     ({"host": "0.0.0.0", "names": ("arc.lan",)}, "ARC.lan:1", 200),
     ({"host": "192.168.1.5"}, "192.168.1.5:8420", 200),
     ({"host": "::1"}, "[::1]:8420", 200),
