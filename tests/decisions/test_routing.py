@@ -129,9 +129,11 @@ def test_an_empty_node_is_not_read_as_full() -> None:
     assert going(plan) == ["iris", "iris"]
 
 
+@pytest.mark.parametrize("unmet", [0, 19])
 @pytest.mark.parametrize(("load", "goes"), [(19, ["iris"]), (20, [])])
-def test_at_its_hard_load_a_node_gets_nothing(load: int, goes: Any) -> None:
-    view = a_view(a_node("iris", pending_count=load))
+def test_at_its_hard_load_a_node_gets_nothing(load: int, goes: Any, unmet: int) -> None:
+    """Also where nobody there can run what waits: whoever keeps it keeps a queue of that length."""
+    view = a_view(a_node("iris", pending_count=load, unmet_count=unmet))
     plan = routes_of(view, a_queued(1))
 
     assert going(plan) == goes

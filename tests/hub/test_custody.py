@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.strict import JsonObject
 from arc.custody import Fences, last_holder, whose_else, without_strangers
 from arc.journal_ends import TaskEnd
 from arc.looking import look
 from arc.sensor import Moved
 from tests.builders import uid, xfer
 from tests.sensors_stage import Scene
+from tests.threats.test_lying_nodes import LyingLink
 
 TASK = uid(1)
 MOVES = (
@@ -68,7 +70,22 @@ def test_who_was_given_it_last_is_believed_and_contradicts_the_others_by_being_a
     assert contradicts(day, "forge", once=True) == "spark, which had it last and is away"
 
 
-def test_a_queue_in_which_it_lives_contradicts_and_one_in_quarantine_does_not(day: Scene) -> None:
+@pytest.mark.parametrize(("state", "by"), [("READY", "loom"), ("COMPLETED", "loom"), ("MOVED", ""),
+                                           ("HELD", "")])  # fmt: skip
+def test_where_it_lives_or_ended_contradicts_and_what_went_on_or_is_to_come_does_not(
+    day: Scene, state: str, by: str
+) -> None:
+    day.asks("loom", "add", tasks=[{"uid": TASK, "subject": "a"}])
+
+    def lie(do: str, asked: JsonObject, result: JsonObject) -> JsonObject:
+        task = result.get("task")
+        return {**result, "task": {**task, "state": state}} if isinstance(task, dict) else result
+
+    day.hub.links["loom"] = LyingLink(day.hub.links["loom"], lie)
+    assert contradicts(day, "iris") == by
+
+
+def test_a_queue_in_quarantine_contradicts_nobody(day: Scene) -> None:
     day.asks("loom", "add", tasks=[{"uid": TASK, "subject": "a"}])
     assert contradicts(day, "iris") == "loom"
     day.asks("loom", "quarantine", reason="a test")

@@ -120,6 +120,23 @@ async def test_every_answer_has_every_header_also_an_error(stage: Stage, path: s
     assert "unsafe" not in said.headers["content-security-policy"]
 
 
+async def test_a_browser_is_told_to_load_nothing_of_others_and_to_be_in_no_frame(
+    stage: Stage,
+) -> None:
+    """Word by word, for the table alone says whatever it says. Seen to fail with each one wider."""
+    headers = (await stage.ask("/")).headers
+    policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+    own = ("script-src", "style-src", "img-src", "font-src", "connect-src")
+    nothing = ("default-src", "form-action", "base-uri", "frame-ancestors")
+    assert policy == {**dict.fromkeys(own, "'self'"), **dict.fromkeys(nothing, "'none'")}
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["permissions-policy"] == "camera=(), geolocation=(), microphone=()"
+
+
 async def test_a_fault_of_ours_has_the_headers_too_and_tells_no_more_than_its_place(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,3 +162,5 @@ def test_what_no_agent_here_can_run_is_counted_and_said() -> None:
     assert parse_report(said).unmet_count == 2
     assert "2 READY, but no agent here has: gpu" in said["needs_you"]
     assert report(agents=(), counts={"READY": 2}, unmet=(((), 2),))["unmet_count"] == 0
+    # Those beyond what is listed by kind are counted with them.
+    assert report(counts={"READY": 9}, unmet=((("gpu",), 2),), unmet_more=5)["unmet_count"] == 7
