@@ -184,8 +184,16 @@ def translated(path: Path) -> Iterator[None]:
         raise corrupt(path, error) from error
 
 
-def translate(error: sqlite3.Error, path: Path) -> NoReturn:
-    """The same for one error, where a `with` would be felt: around every transaction."""
+def translate(error: sqlite3.Error | OSError, path: Path) -> NoReturn:
+    """The same for one error, where a `with` would be felt: around every transaction.
+
+    An `OSError` comes from the files beside the database: its log, the generation, the hearsay.
+    """
+    if isinstance(error, OSError):
+        raise DiskBroken(
+            f"{path.parent}: the files beside the database could not be written: {error};"
+            " the change may have happened"
+        ) from error
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         raise corrupt(path, error) from error

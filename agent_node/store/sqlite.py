@@ -132,10 +132,7 @@ class SqliteStore:
         try:
             self._write_beside(raised)
         except OSError as error:
-            raise DiskBroken(
-                f"{self.path.parent}: the files beside the database could not be written: {error};"
-                " the change may have happened"
-            ) from error
+            translate(error, self.path)
 
     def _write_beside(self, raised: Mark | None) -> None:
         """What has to be on the disk before the answer leaves; a repeat of it is harmless."""
@@ -199,6 +196,7 @@ class SqliteStore:
         node = self._transaction().node
         if why is None:
             if node.generation == 0:
+                self._file.write(mark)  # first: a database that has come further needs its file
                 self.apply(commands.Raise())
             elif file != mark:
                 self._file.write(mark)
@@ -262,7 +260,7 @@ def open_store(
         store.settle_in(machine=here, unknown_attempts=unknown_attempts(db, home / "tasks"))
         if check:
             lengthen_log(path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         db.close()
         translate(error, path)
     except BaseException:

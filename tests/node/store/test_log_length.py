@@ -12,6 +12,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
+from agent_node.errors import DiskBroken
 from agent_node.store.database import LOG_LENGTH, lengthen_log
 from agent_node.store.sqlite import SqliteStore, open_store
 from tests.builders import a_clock, a_task, uid
@@ -83,3 +84,17 @@ def test_a_full_disk_leaves_the_log_as_it_was(
     assert length(tmp_path) == before
     store.apply(c.Add((a_task(1),)))
     store.close()
+
+
+def test_a_disk_that_fails_under_the_log_is_told_as_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when an error beside the database leaves `open_store` as a fault of ours."""
+    a_store(tmp_path, check=False).close()
+
+    def broken(_log: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("os.fsync", broken)
+    with pytest.raises(DiskBroken):
+        a_store(tmp_path, check=True)

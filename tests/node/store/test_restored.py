@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agent_node import commands as c
 from agent_node import moves
+from agent_node.errors import DiskBroken
 from agent_node.store.generation import GenerationFile, Mark
-from tests.builders import NodeAtHand, a_task, refusal, rule_of, uid, xfer
+from agent_node.store.sqlite import open_store
+from tests.builders import NodeAtHand, a_clock, a_task, refusal, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
 
@@ -125,6 +130,29 @@ def test_a_database_without_its_file_is_quarantined(node: NodeAtHand) -> None:
     (node.place / "generation").unlink()
     node.open()
     assert node.facts().state == "quarantined"
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync", "fdatasync"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_first_start_that_the_disk_cut_off_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, nth: int
+) -> None:
+    """Fails when the database may come further than a file that does not stand yet."""
+    left, real = [nth], getattr(os, call)
+
+    def broken(*words: object) -> object:
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(*words)
+
+    with monkeypatch.context() as disk, suppress(DiskBroken):
+        disk.setattr(os, call, broken)
+        open_store(tmp_path, name="iris", clock=a_clock(), machine="here").close()
+
+    store = open_store(tmp_path, name="iris", clock=a_clock(), machine="here")
+    assert store.node_state() == "active"
+    store.close()
 
 
 def test_an_empty_database_beside_the_file_of_a_lost_one_is_quarantined(node: NodeAtHand) -> None:
