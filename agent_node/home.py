@@ -220,7 +220,8 @@ class HomeLock:
         """Let the next one have it; doing so twice is harmless."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.ftruncate(descriptor, 0)
+            with suppress(OSError):  # as it was signed: for messages alone
+                os.ftruncate(descriptor, 0)
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a close alone would not, if a child shares it
             os.close(descriptor)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -178,6 +179,23 @@ def test_the_lock_ends_with_its_block_and_may_be_released_twice(home: Home) -> N
         assert holder_of(home) == os.getpid()
     lock.release()
     assert holder_of(home) is None
+    again = HomeLock.try_take(home)
+    assert again is not None
+    again.release()
+
+
+def test_a_lock_is_let_go_whatever_the_disk_says(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when an error over the holder's name, which is for messages alone, leaves `release`."""
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+
+    def full(_descriptor: int, _length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.ftruncate", full)
+    lock.release()
     again = HomeLock.try_take(home)
     assert again is not None
     again.release()
