@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tests.node.daemon.living import rows_of
 
 Row = Mapping[str, object]
+Rows = Callable[[Path, str], Sequence[Row]]
 
 
 class Line(NamedTuple):
@@ -56,14 +57,16 @@ def read_ledger(path: Path) -> list[Line]:
     return lines
 
 
-def judge(ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str]) -> Findings:
+def judge(
+    ledger: list[Line], databases: Mapping[str, Path], acked: Iterable[str], *, rows: Rows = rows_of
+) -> Findings:
     """`databases` by the name of the home; `acked`: the uids whose addition was answered."""
-    tasks = [row for path in databases.values() for row in rows_of(path, "task")]
-    attempts = [row for path in databases.values() for row in _attempts_of(path)]
+    tasks = [row for path in databases.values() for row in rows(path, "task")]
+    attempts = [row for path in databases.values() for row in _attempts_of(path, rows)]
     return judge_rows(ledger, tasks, attempts, acked)
 
 
-def _attempts_of(path: Path) -> list[Row]:
+def _attempts_of(path: Path, rows_of: Rows) -> list[Row]:
     """Those on file, and each one that an event says has completed its task: such a one lies in
     the task's row, where a second one would lie upon it.
     """

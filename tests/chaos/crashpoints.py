@@ -1,289 +1,212 @@
-"""Has the kernel fail or end a node, and a hub, at every write, sync and rename that they make.
+"""Has the kernel fail or end a node, and a hub, at every write, sync and rename of their own files.
 
 `make crashpoints BUDGET=minutes` counts the calls of each scenario first (strace), then injects
-EIO, ENOSPC or a SIGKILL at each of them, or at as many as the budget allows, evenly chosen. After
-each blow the same is started again without any, and what the tasks themselves wrote is read.
+EIO, ENOSPC or a SIGKILL at each of them, or at as many as the budget allows, evenly chosen; `all`
+goes on until each was struck. After each blow the same is started again without any, and what the
+tasks themselves wrote is read. The file `KEEP=` remembers what was struck: the next run goes on.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
-from threading import Event, Lock, Thread
 
-from tests.chaos.checker import judge, read_ledger
-from tests.chaos.hub import ROOT, new_ulid
-from tests.node.daemon.living import carriers, end_all
+from tests.chaos.crash_trace import CALLS, Counted, count, strace, struck, worth_a_blow
+from tests.chaos.crash_world import SCENARIOS, World
 
-PROGRAM = Path(__file__).with_name("program.py")
-CALLS = ("write", "pwrite64", "fsync", "fdatasync", "rename", "renameat", "link", "unlink",
-         "ftruncate")  # fmt: skip
 BLOWS = ("error=EIO", "error=ENOSPC", "signal=KILL")
-AT_ONCE, LIMIT_S, AGAIN, TASKS = 2, 60.0, 6, 3
-# A write to a pipe of its own, which meets no disk: only strace can make it fail.
-NO_DISK = ("Exception ignored when trying to write to the signal wakeup fd:\n"
-           "Traceback (most recent call last):")  # fmt: skip
+AT_ONCE = int(os.environ.get("AT_ONCE", 2 * (os.cpu_count() or 2)))  # half of it is waiting
+AIMS = 3  # a name made by chance is met by counting, and pipes are counted with it
+TELL_S = 15.0
 MISSING = "crashpoints: strace is not here; on Debian: apt-get install strace"
-FLEET = """\
-version: 1
-rebalance: {every: 1d}
-router: {every: 1d, enabled: false}
-nodes:
-  - {name: iris, local: true, home: ./iris}
-  - {name: loom, local: true, home: ./loom}
-"""
-SCENARIOS = ("node adds", "node runs", "node and its shims run", "hub moves", "hub cycles")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One blow: in this scenario, at the so many-th call of this name that a process makes."""
+    """One blow: in this scenario, at the so many-th such call that a process makes on this file."""
 
     scenario: str
     call: str
-    blow: str
+    file: str
+    aim: str  # beneath the world; empty: by the so many-th call of this name on anything
     nth: int
+    child: bool  # only a process that it started itself makes this call
+    blow: str
 
 
 @dataclass(frozen=True)
 class Became:
-    """What came of it; `wrong` is empty where the books are right."""
+    """What came of it: what it met, and what is wrong, which is empty where the books are right."""
 
     point: Point
-    hit: bool
+    met: str  # `its own file`, `elsewhere` or `nothing`
     wrong: str
+    took_s: float
 
 
-class World:
-    """Two homes and a hub's folder, for one blow."""
-
-    def __init__(self, place: Path, dice: Random) -> None:
-        self.place, self.said = place, ""
-        self.uids = [new_ulid(dice) for _ in range(TASKS)]
-        place.chmod(0o700)
-        for name in ("iris", "loom"):
-            (place / name).mkdir(mode=0o700)
-            run = json.dumps([sys.executable, "-I", "-S", str(PROGRAM), str(place)])
-            (place / name / "node.toml").write_text(
-                f'name = "{name}"\ndisk_floor = 0\nstop_grace_s = 5\ngrace_s = 2\n'
-                f'[[agent]]\nname = "{name}"\nrun = {run}\nslots = 2\n')  # fmt: skip
-        tasks = [{"uid": uid, "subject": "write it down", "max_attempts": 50,
-                  "retry": {"strategy": "immediate"}} for uid in self.uids]  # fmt: skip
-        (place / "tasks").write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
-
-    def run(self, words: list[str], strace: list[str] | None = None, home: str = "iris") -> int:
-        """The exit code; everything that was said is kept, to be looked through."""
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1",
-               "AGENT_NODE_HOME": str(self.place / home)}  # fmt: skip
-        argv = [*(strace or []), sys.executable, "-m", *words]
-        try:
-            ran = subprocess.run(argv, cwd=self.place, env=env, capture_output=True, text=True,
-                                 timeout=LIMIT_S, stdin=subprocess.DEVNULL, check=False,
-                                 errors="replace")  # fmt: skip
-        except subprocess.TimeoutExpired:
-            self.said += f"\n{words}: not over after {LIMIT_S} s"
-            return 124
-        self.said += f"\n{words}: {ran.returncode}\n{ran.stdout}{ran.stderr}"
-        return ran.returncode
-
-    def prepare(self, scenario: str) -> list[str]:
-        """All that comes before it; what is then traced."""
-        add = ["agent_node", "add", "--file", str(self.place / "tasks")]
-        if scenario == "node adds":
-            return add
-        assert self.run(add) == 0, self.said
-        if scenario.startswith("node"):
-            return ["agent_node", "run", "--until-idle"]
-        assert self.run(["arc", "init", str(self.place)]) == 0, self.said
-        (self.place / "fleet.yaml").write_text(FLEET)
-        if scenario == "hub cycles":
-            return ["arc", "up", "--once"]
-        return ["arc", "tasks", "move", *self.uids, "--to", "inbox", "--yes", "--reason", "a test"]
-
-    def heal(self, scenario: str, words: list[str]) -> str:
-        """Nothing happens any more: what is wrong all the same, or nothing."""
-        if scenario == "node adds" and self._until([*words], {0}) is None:
-            return "cannot be added again"
-        if scenario.startswith("hub"):
-            if self._until(["arc", "up", "--once"], {0}) is None:
-                return "the hub does not start again"
-            if self._until(["arc", "doubts", "settle"], {0}) is None:
-                return "doubts are left"
-            if self.run(["arc", "tasks", "list", "--state", "READY", "--json"]) != 0:
-                return "cannot be listed"
-            self._bring_back()
-        for home in ("iris", "loom") if scenario.startswith("hub") else ("iris",):
-            if not self._work_off(home):
-                return f"{home}: stuck"
-        databases = {name: self.place / name / "queue.db" for name in ("iris", "loom")
-                     if (self.place / name / "queue.db").exists()}  # fmt: skip
-        findings = judge(read_ledger(self.place / "ledger"), databases, self.uids)
-        return "" if findings.clean else str(findings)
-
-    def _bring_back(self) -> None:
-        """What went to the inbox goes to loom, which runs it."""
-        loom = ["--to", "loom", "--yes", "--reason", "a test"]
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "AGENT_NODE_HOME": str(self.place / "loom")}
-        with (self.place / "loom.log").open("wb") as said:
-            daemon = subprocess.Popen([sys.executable, "-m", "agent_node", "run"], env=env,
-                                      cwd=self.place, stdout=said, stderr=said)  # fmt: skip
-        try:
-            for uid in self.uids:
-                self._until(["arc", "tasks", "move", uid, *loom], {0})
-        finally:
-            daemon.terminate()
-            daemon.wait(timeout=LIMIT_S)
-
-    def _until(self, words: list[str], fine: set[int]) -> int | None:
-        for _ in range(AGAIN):
-            if (code := self.run(words)) in fine:
-                return code
-        return None
-
-    def _work_off(self, home: str) -> bool:
-        """Until nothing is left; a person resolves what nobody can know."""
-        for _ in range(AGAIN):
-            code = self.run(["agent_node", "run", "--until-idle"], home=home)
-            if code == 0:
-                return True
-            for uid in self.uids if code == 3 else ():
-                self.run(["agent_node", "resolve", uid, "--as", "ready", "--alone",
-                          "--reason", "a test"], home=home)  # fmt: skip
-        return False
-
-    def end(self) -> None:
-        """No process of it is left, and no file."""
-        homes = [f"AGENT_NODE_HOME={self.place / name}".encode() for name in ("iris", "loom")]
-        end_all(lambda: [pid for home in homes for pid in carriers(home)])
-        shutil.rmtree(self.place, ignore_errors=True)
+def strike(point: Point, place: str) -> Became:
+    """One blow in the world of this process; one by counting is aimed again where it missed."""
+    began = time.monotonic()
+    for _ in range(1 if point.aim else AIMS):
+        met, wrong = _strike_once(point, World(Path(place) / str(os.getpid()), point.scenario))
+        if wrong or met == "its own file":
+            break
+    return Became(point, met, wrong, time.monotonic() - began)
 
 
-def strike(point: Point, place: Path, number: int) -> Became:
-    """One blow in a world of its own."""
-    world = World(place, Random(f"crash {number}"))
+def _strike_once(point: Point, world: World) -> tuple[str, str]:
     try:
-        words = world.prepare(point.scenario)
-        trace = place / "trace"
-        follow = ["-f"] if "shims" in point.scenario else []
+        words = world.begin()
+        trace = world.place / "trace"
+        aim = ["-P", str(world.place / point.aim)] if point.aim else []
         inject = f"inject={point.call}:{point.blow}:when={point.nth}"
-        world.said = ""
-        world.run(words, ["strace", *follow, "-qq", "-o", str(trace), "-e",
-                          f"trace={point.call}", "-e", inject])  # fmt: skip
-        said = trace.read_text(errors="replace")
-        hit = "INJECTED" in said or "killed by SIGKILL" in said
-        wrong = world.heal(point.scenario, words)
-        world.said = world.said.replace(NO_DISK, "")
-        found = re.search(r"Traceback|ARC-FAULT|error\[fault\]|not over after", world.said)
-        if found and not wrong:
-            wrong = f"said: {world.said[max(0, found.start() - 100):found.start() + 1500]}"
-        elif wrong:
-            wrong += f": {world.said[-1500:]}"
-        return Became(point, hit, wrong)
+        before = strace(trace, *aim, "-e", f"trace={point.call}", "-e", inject,
+                        alone=not point.aim and not point.child,
+                        signals="signal" in point.blow)  # fmt: skip
+        world.run_traced(words, before)
+        lines = trace.read_text(errors="replace").splitlines()
+        files = struck(lines, str(world.place))
+        wrong = world.heal()
+        wrong = f"{wrong}: {world.said[-2500:]}" if wrong else world.bad_words()
+        met = "its own file" if point.file in files else "elsewhere" if files else "nothing"
+        return met, wrong
     except (OSError, AssertionError, subprocess.SubprocessError) as error:
-        return Became(point, hit=True, wrong=f"the harness: {type(error).__name__}: {error}")
+        return "nothing", f"the harness: {type(error).__name__}: {error}"
     finally:
         world.end()
 
 
-def count_calls(scenario: str, place: Path) -> Counter[str]:
-    """How often a process of this scenario makes each call, at most."""
-    world = World(place, Random(scenario))
+def points_of(scenario: str, place: Path, seed: str) -> tuple[list[Point], Counted]:
+    """Each blow that this scenario is worth, and all that was counted."""
+    world = World(place, scenario)
     try:
-        words = world.prepare(scenario)
-        follow = ["-f"] if "shims" in scenario else []
-        trace = ["strace", *follow, "-qq", "-o", str(place / "trace"), "-e",
-                 f"trace={','.join(CALLS)}"]  # fmt: skip
-        code = world.run(words, trace)
-        assert code in (0, 3), world.said
-        each: dict[str, Counter[str]] = {}
-        for line in (place / "trace").read_text(errors="replace").splitlines():
-            match = re.match(r"(?:(\d+) +)?(\w+)\(", line)
-            if match:
-                each.setdefault(match[1] or "", Counter())[match[2]] += 1
-        most: Counter[str] = Counter()
-        for counted in each.values():
-            most |= counted
-        return most
+        trace = place / "trace"
+        words = world.begin()
+        world.run_traced(words, strace(trace, "-e", f"trace={','.join(CALLS)}"))
+        assert "Traceback" not in world.said, world.said
+        counted = count(trace.read_text(errors="replace").splitlines(), str(world.place))
+        top = f"{world.place}/"
+        return [Point(scenario, call.name, call.file, call.aim.removeprefix(top),
+                      call.of_aim if call.aim else call.of_name, call.process > 0, blow)
+                for call in worth_a_blow(counted.calls, Random(seed))
+                for blow in BLOWS], counted  # fmt: skip
     finally:
         world.end()
 
 
 def main() -> int:
-    """Prints a line for each scenario and call; 1 where anything was wrong."""
+    """Prints a line for each scenario; 1 where anything was wrong."""
     if shutil.which("strace") is None:
         sys.stderr.write(MISSING + "\n")
         return 2
-    until = time.monotonic() + 60 * float(os.environ.get("BUDGET", "10"))
-    wanted = os.environ.get("SCENARIO", "")
-    place = Path(tempfile.mkdtemp(prefix="crashpoints-"))
+    budget, seed = os.environ.get("BUDGET", "10"), os.environ.get("SEED", "crash")
+    until = time.monotonic() + (float("inf") if budget in ("0", "all") else 60 * float(budget))
+    keep = Path(os.environ["KEEP"]) if os.environ.get("KEEP") else None
+    place = Path(tempfile.mkdtemp(prefix="crashpoints-", dir=_fast()))
     try:
-        points = [Point(scenario, call, blow, nth)
-                  for number, scenario in enumerate(SCENARIOS) if wanted in scenario
-                  for call, most in count_calls(scenario, new(place, f"count-{number}")).items()
-                  for blow in BLOWS for nth in range(1, most + 1)]  # fmt: skip
-        Random(os.environ.get("SEED", "crash")).shuffle(points)
-        done = strike_until(until, points, place)
+        points: list[Point] = []
+        for scenario in SCENARIOS:
+            if os.environ.get("SCENARIO", "") in scenario:
+                found, counted = points_of(scenario, place / "count", seed)
+                points += found
+                _tell_counted(scenario, counted, len(found))
+        Random(seed).shuffle(points)
+        done = list(_kept(keep, points))
+        known = {one.point for one in done}
+        left = [point for point in points if point not in known]
+        for one in strike_until(until, left, str(place)):
+            done.append(one)
+            if keep:
+                with keep.open("a") as file:
+                    file.write(json.dumps(asdict(one)) + "\n")
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return tell(points, done)
 
 
-def strike_until(until: float, points: list[Point], place: Path) -> list[Became]:
+def _fast() -> str | None:
+    """Nobody cuts the power here, so a disk in memory loses nothing and syncs at once."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _kept(keep: Path | None, points: list[Point]) -> Iterator[Became]:
+    """What an earlier run of the same seed has struck."""
+    wanted = set(points)
+    if keep and keep.exists():
+        for line in keep.read_text().splitlines():
+            said = json.loads(line)
+            one = Became(**{**said, "point": Point(**said["point"])})
+            if one.point in wanted:
+                yield one
+
+
+def strike_until(until: float, points: list[Point], place: str) -> Iterator[Became]:
     """Blow after blow, some at once, as many as there is time for; Ctrl-C ends it early."""
-    done: list[Became] = []
-    left = enumerate(points)
-    turn = Lock()
-
-    def go_on() -> None:
-        while time.monotonic() < until and not over.is_set():
-            with turn:
-                number, point = next(left, (0, None))
-            if point is None:
-                return
-            done.append(strike(point, new(place, str(number)), number))
-
-    over = Event()
-    strikers = [Thread(target=go_on) for _ in range(AT_ONCE)]
-    for striker in strikers:
-        striker.start()
-    try:
-        for striker in strikers:
-            striker.join()
-    except KeyboardInterrupt:
-        over.set()
-        for striker in strikers:
-            striker.join()
-    return done
+    began, told, done = time.monotonic(), time.monotonic(), 0
+    left = iter(points)
+    going: set[Future[Became]] = set()
+    # In a group of their own: what ends this run at the terminal ends no blow half way.
+    with ProcessPoolExecutor(AT_ONCE, get_context("fork"), initializer=os.setpgrp) as strikers:
+        try:
+            while True:
+                while len(going) < AT_ONCE and time.monotonic() < until:
+                    if (point := next(left, None)) is None:
+                        break
+                    going.add(strikers.submit(strike, point, place))
+                if not going:
+                    return
+                ended, going = wait(going, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    done += 1
+                    yield future.result()
+                if time.monotonic() - told > TELL_S:
+                    told = time.monotonic()
+                    _tell_rate(done, len(points), told - began)
+        except KeyboardInterrupt:
+            yield from (future.result() for future in going)
 
 
-def new(place: Path, name: str) -> Path:
-    (place / name).mkdir(mode=0o700)
-    return place / name
+def _tell_rate(done: int, points: int, took_s: float) -> None:
+    each = took_s / done
+    sys.stderr.write(f"crashpoints: {done:,} of {points:,} in {took_s:.0f} s, {each:.2f} s each;"
+                     f" {(points - done) * each / 60:.0f} min for the others\n")  # fmt: skip
+    sys.stderr.flush()
+
+
+def _tell_counted(scenario: str, counted: Counted, blows: int) -> None:
+    left_out = ", ".join(f"{number} {why}" for why, number in sorted(counted.left_out.items()))
+    print(f"{scenario}: {len(counted.calls):,} calls on its own files, {blows // len(BLOWS):,}"
+          f" that differ, {blows:,} blows; left out: {left_out or 'nothing'}")  # fmt: skip
+    sys.stdout.flush()
 
 
 def tell(points: list[Point], done: list[Became]) -> int:
     """The table; then everything that was wrong, whole."""
-    total = Counter(point.scenario for point in points)
-    tried = Counter(one.point.scenario for one in done)
-    hit = Counter(one.point.scenario for one in done if one.hit)
     wrong = [one for one in done if one.wrong]
-    bad = Counter(one.point.scenario for one in wrong)
-    print(f"{'scenario':26}{'points':>8}{'tried':>8}{'struck':>8}{'wrong':>8}")
+    print(f"{'scenario':14}{'blows':>8}{'tried':>8}{'struck':>8}{'elsewhere':>11}{'nothing':>9}"
+          f"{'wrong':>7}{'s each':>8}")  # fmt: skip
     for scenario in SCENARIOS:
-        print(f"{scenario:26}{total[scenario]:8}{tried[scenario]:8}{hit[scenario]:8}"
-              f"{bad[scenario]:8}")  # fmt: skip
+        mine = [one for one in done if one.point.scenario == scenario]
+        met = Counter(one.met for one in mine)
+        total = sum(point.scenario == scenario for point in points)
+        each = sum(one.took_s for one in mine) / max(1, len(mine))
+        bad = sum(one.point.scenario == scenario for one in wrong)
+        print(f"{scenario:14}{total:8,}{len(mine):8,}{met['its own file']:8,}"
+              f"{met['elsewhere']:11,}{met['nothing']:9,}{bad:7,}{each:8.2f}")  # fmt: skip
     for one in wrong:
-        print(f"\n{one.point}: {one.wrong}")
+        print(f"\n{one.point}, met {one.met}: {one.wrong}")
     return 1 if wrong or not done else 0
 
 
