@@ -1,15 +1,15 @@
 """Gives a hub's session to the daemon that runs here, with next to nothing of the program loaded.
 
 Every session of a hub begins with it. Loading all that a hub may ask for takes ten times as much
-processor as starting Python, and the daemon has it loaded already.
+processor as starting Python, and the daemon has it loaded already. Python alone loads neither
+`os`, `stat` nor `socket`: what they are made of is built in, and costs nothing.
 """
 
-from __future__ import annotations
-
-import _socket  # `socket` itself would load more modules than all of this does
-import os
-import stat
+import _socket
+import posix
 import sys
+from _stat import S_ISFIFO, S_ISSOCK
+from posix import _exit
 
 OPENING = b'{"session":"hub"}\n'
 WELL_ENDED = b"bye\n"
@@ -19,7 +19,7 @@ GONE = "the talk ended early; what was asked and not answered may have happened:
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 PATIENCE_S = 30.0
 _OTHERS = 0o077
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
 
 
 def at_once() -> int | None:
@@ -28,7 +28,7 @@ def at_once() -> int | None:
     Nothing was said then, and nothing is told of what stood in the way: the long way meets it
     again and has the words. It also asks on what disk the home lies, as the daemon has before.
     """
-    root = os.environ.get("AGENT_NODE_HOME") or _usual()
+    root = posix.environ.get(b"AGENT_NODE_HOME") or _usual()
     if not root or not (can_be_waited_for(0) and can_be_waited_for(1)):
         return None
     try:
@@ -41,15 +41,15 @@ def at_once() -> int | None:
 def can_be_waited_for(descriptor: int) -> bool:
     """Pipes and sockets; a file or a terminal cannot be given to somebody else's selector."""
     try:
-        mode = os.fstat(descriptor).st_mode
+        mode = posix.fstat(descriptor).st_mode
     except OSError:  # it is closed
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return S_ISFIFO(mode) or S_ISSOCK(mode)
 
 
 def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
     """The daemon takes our stdin and stdout and talks itself: no byte makes a detour."""
-    before = [(descriptor, os.get_blocking(descriptor)) for descriptor in (stdin, stdout)]
+    before = [(descriptor, posix.get_blocking(descriptor)) for descriptor in (stdin, stdout)]
     daemon.settimeout(None)  # from here on it is the hub that decides how long this takes
     rights = b"".join(one.to_bytes(4, sys.byteorder) for one in (stdin, stdout))
     try:
@@ -60,7 +60,7 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
     # Only now that the daemon has let go: it must never meet a descriptor that blocks. Whoever
     # interrupts this process leaves them as they are.
     for descriptor, blocking in before:
-        os.set_blocking(descriptor, blocking)
+        posix.set_blocking(descriptor, blocking)
     if said == WELL_ENDED:
         return DONE
     if said.startswith(REFUSED):
@@ -93,24 +93,24 @@ def _line_of(daemon: _socket.socket) -> bytes:
 
 def _pass_on(stdout: int, said: bytes) -> None:
     try:
-        os.write(stdout, said)
+        posix.write(stdout, said)
     except OSError:
         return  # nobody reads it any more: the exit code alone tells
 
 
-def _usual() -> str:
-    home = os.environ.get("HOME")
-    return f"{home}/.agent-node" if home else ""
+def _usual() -> bytes:
+    home = posix.environ.get(b"HOME")
+    return home + b"/.agent-node" if home else b""
 
 
-def _daemon_at(root: str) -> _socket.socket | None:
+def _daemon_at(root: bytes) -> _socket.socket | None:
     """A connection to the daemon of this home; None: none listens, or the home is not ours."""
     daemon = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     daemon.settimeout(PATIENCE_S)
     connected, folder = False, -1
     try:
-        folder = os.open(root, _FOLDER)
-        if _is_ours_alone(os.fstat(folder)):
+        folder = posix.open(root, _FOLDER)
+        if _is_ours_alone(posix.fstat(folder)):
             # The kernel takes 107 bytes of path; through the folder's descriptor any home fits.
             daemon.connect(f"/proc/self/fd/{folder}/node.sock")
             connected = True
@@ -118,11 +118,19 @@ def _daemon_at(root: str) -> _socket.socket | None:
         connected = False
     finally:
         if folder >= 0:
-            os.close(folder)
+            posix.close(folder)
         if not connected:
             daemon.close()
     return daemon if connected else None
 
 
-def _is_ours_alone(home: os.stat_result) -> bool:
-    return home.st_uid == os.geteuid() and not home.st_mode & _OTHERS
+def _is_ours_alone(home: posix.stat_result) -> bool:
+    return home.st_uid == posix.geteuid() and not home.st_mode & _OTHERS
+
+
+def leave(code: int) -> None:
+    """The end of this process, while Python imports what it needs to begin it.
+
+    It takes any exception there, also that of an exit, for a broken library, and says so.
+    """
+    _exit(code)

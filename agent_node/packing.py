@@ -18,13 +18,6 @@ import sys
 if sys.version_info < (3, 11):
     sys.exit("agent-node: needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])
 
-if sys.argv[1:] == ["serve", "--stdio"]:
-    import handover  # alone, and before the link is followed: this file is not read another time
-
-    code = handover.at_once()
-    if code is not None:
-        sys.exit(code)
-
 import fcntl
 import os
 
@@ -37,6 +30,28 @@ fcntl.flock(program, fcntl.LOCK_SH)
 from agent_node.cli import main
 
 sys.exit(main())
+"""
+# Before the `__main__` of a zip Python imports `runpy`, and for it sixteen modules of its library:
+# that costs as much again as Python itself. The first of them that is not built in is `importlib`,
+# and it is looked for in the zip. Where it is not, some day, `cli.main` hands over a little later.
+FIRST = b"""\
+import sys
+
+if sys.argv[1:] == ["serve", "--stdio"]:
+    import handover  # alone, and before the link is followed: this file is not read another time
+
+    code = handover.at_once()
+    if code is not None:
+        handover.leave(code)
+
+# From here on the name means what it always means, for us as for whoever imports our modules.
+del sys.modules[__name__]
+path, ours = sys.path[:], __spec__.loader
+sys.path[:] = [place for place in path if sys.path_importer_cache.get(place) is not ours]
+try:
+    import importlib
+finally:
+    sys.path[:] = path
 """
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date a zip can hold; any fixed one would do
 UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: take the bytecode as it is
@@ -74,7 +89,8 @@ def archive_members(package: Path) -> dict[str, bytes]:
     sources = sorted(package.rglob("*.py"))
     if not sources:
         raise PackingRefused(f"agent-node: could not build a zipapp: no source files in {package}")
-    members = {"__main__.py": MAIN, "handover.py": (package / "handover.py").read_bytes()}
+    members = {"__main__.py": MAIN, "importlib/__init__.py": FIRST,
+               "handover.py": (package / "handover.py").read_bytes()}  # fmt: skip
     for source in sources:
         members[f"{package.name}/{source.relative_to(package).as_posix()}"] = source.read_bytes()
     return members | {f"{name}c": bytecode(text, name) for name, text in members.items()}

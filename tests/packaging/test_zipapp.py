@@ -120,7 +120,7 @@ def test_it_holds_modules_alone(zipapp: Path) -> None:
     assert names == sorted(names)
     assert {Path(name).suffix for name in names} == {".py", ".pyc"}
     assert {name.split("/")[0] for name in names} == {
-        "agent_node", "__main__.py", "__main__.pyc", "handover.py", "handover.pyc",
+        "agent_node", "__main__.py", "__main__.pyc", "handover.py", "handover.pyc", "importlib",
     }  # fmt: skip
 
 

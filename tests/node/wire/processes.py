@@ -32,10 +32,10 @@ class TooSlow(AssertionError):
 class Program:
     """A process with pipes on stdin and stdout, read line by line, never waited for too long."""
 
-    def __init__(self, *argv: str, **more: Any) -> None:
+    def __init__(self, *argv: str, python: str = sys.executable, **more: Any) -> None:
         given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, *argv], cwd=ROOT, stderr=subprocess.PIPE, bufsize=0, **given
+            [python, *argv], cwd=ROOT, stderr=subprocess.PIPE, bufsize=0, **given
         )
         self._held = b""
 

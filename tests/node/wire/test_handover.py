@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket
+import importlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from agent_node.home import Home
 from agent_node.packing import build_zipapp
 from tests.node.wire.processes import Program, a_daemon, a_program, a_serve, door_socket
 from tests.node.wire.talking import a_home
+from tools.interpreters import SUPPORTED, find_interpreter
 
 SERVE = ("serve", "--stdio")
 
@@ -45,21 +47,56 @@ def a_session(*start: str, **environ: str) -> Iterator[Program]:
 
 def loaded(program: Program) -> set[str]:
     """The modules of ours that it said it imports; it has ended."""
-    return set(re.findall(r"\| +((?:agent_node|handover)\S*)", program.complaint()))
+    return {name for name in imported(program.complaint()) if re.match("agent_node|handover", name)}
 
 
-def test_a_session_of_a_running_daemon_loads_one_module_of_the_program(
-    home: Home, zipapp: Path
+def imported(said: str) -> set[str]:
+    """What `-X importtime` tells of."""
+    return set(re.findall(r"^import time:[^|]*\|[^|]*\| +([\w.]+)$", said, re.MULTILINE))
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_session_of_a_running_daemon_loads_one_module_more_than_python(
+    home: Home, zipapp: Path, version: str
 ) -> None:
-    """Guard: the first lines of the zipapp. Going the long way loads sixty modules."""
-    with a_daemon(home.root), a_session(
-        "-X", "importtime", str(zipapp), AGENT_NODE_HOME=str(home.root)
+    """Guard: `FIRST`. Without it Python itself loads sixteen for a zip, and the long way sixty.
+
+    A Python that begins a zip in another way works as well, and this test is how it is noticed.
+    """
+    python = find_interpreter(version)
+    if python is None:
+        pytest.skip(f"needs python{version}: none answers here")
+    start = [str(python), "-I", "-S", "-X", "importtime"]
+    alone = subprocess.run([*start, "-c", "pass"], capture_output=True, text=True, check=True)
+    environ = {"PATH": os.defpath, "AGENT_NODE_HOME": str(home.root)}
+    with a_daemon(home.root), a_program(
+        *start[1:], str(zipapp), *SERVE, python=start[0], env=environ
     ) as session:
         assert session.hear()["node"] == "iris"
         assert session.ask("doubts") == {"doubts": []}
         session.no_more()
         assert session.ended() == 0
-        assert loaded(session) == {"handover"}
+        more = imported(session.complaint()) - imported(alone.stderr)
+        assert more - {"_socket", "_stat"} == {"handover"}
+
+
+def test_a_session_that_goes_the_long_way_has_pythons_own_importlib(
+    home: Home, zipapp: Path
+) -> None:
+    """Guard: the end of `FIRST`. With ours in its place nobody could import a module by its name.
+
+    It is the first of all imports here too, and of a path that names the zip twice.
+    """
+    ask = ("import sys; sys.path[:0] = [sys.argv[1], sys.argv[1] + '/']; path = sys.path[:];"
+           "import importlib; assert sys.path == path; assert importlib.__spec__.origin;"
+           "print(importlib.__spec__.origin, importlib.import_module('agent_node.ulid').__file__)")
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-W", "error", "-c", ask, zipapp], capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    origin, file = said.stdout.split() if not said.stderr else ("", said.stderr)
+    assert origin == importlib.__file__
+    assert file.startswith(f"{zipapp}/agent_node/ulid.py")
 
 
 def test_neither_does_it_where_the_program_is_no_zipapp(home: Home) -> None:
