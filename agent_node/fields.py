@@ -128,7 +128,7 @@ def is_stamp(text: str) -> bool:
 def money(value: JsonValue, name: str) -> JsonValue:
     """An amount as a decimal string, never a float."""
     if type(value) is not str or not is_money(value):
-        raise BadInput('an amount is a decimal string such as "0.12"', name)
+        raise BadInput('an amount is a decimal string such as "0.12", never below 0', name)
     return value
 
 

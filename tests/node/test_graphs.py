@@ -115,7 +115,7 @@ def nested(depth: int) -> JsonObject:
         (document(a={"dag": DAG}), "belongs to this graph"),
         (document(a={"context": ["b.output"]}), "task of this graph"),
         (document(a=[], b={"context": ["a.nonsense"]}), "output, outcome or artifact"),
-        (document(a={"max_cost_usd": "-1"}), "decimal string"),
+        (document(a={"max_cost_usd": "-1"}), "decimal string.*never below 0"),
         (document(a={"uid": uid(1)}, b={"uid": uid(1)}), "stands twice"),
         ({**document(a=[]), "budget_usd": "-5"}, "budget_usd: an amount"),
         ({**document(a=[]), "budget_usd": 5}, "budget_usd: an amount"),
