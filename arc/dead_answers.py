@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from agent_node.clock import parse_iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import Task, task_from
+from agent_node.task import State, Task, task_from
 
 from .asking import ENTRIES_MAX, reading
 
@@ -27,6 +27,11 @@ class Letter:
     reviewed: JsonObject | None  # {by, at, note}; None: nobody looked at it
     resolution: JsonObject | None
     total_cost_usd: str | None  # None: no attempt named a cost
+
+    @property
+    def is_dead(self) -> bool:
+        """False: it was, until somebody decided; `resolution` says who and what."""
+        return self.task.state == State.DEAD_LETTERED
 
     @property
     def last(self) -> JsonObject:
@@ -139,5 +144,5 @@ def letter_line(letter: Letter) -> JsonObject:
         "message": message if isinstance(message, str) else None, "died_at": letter.died_at,
         "attempts": len(letter.attempts), "total_cost_usd": letter.total_cost_usd,
         "poison": letter.poison, "reviewed": letter.reviewed, "source": task.source,
-        "dag": task.dag,
+        "dag": task.dag, "state": str(task.state), "resolution": letter.resolution,
     }  # fmt: skip

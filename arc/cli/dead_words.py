@@ -50,9 +50,11 @@ def dead_alone(context: typer.Context) -> int | None:
 
 
 @dead.command("list")
-def list_dead(
+def list_dead(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
     domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "", since: Since = "",
     poison: Poison = False, unreviewed: Unreviewed = False,
+    resolved: Annotated[bool, typer.Option(
+        "--resolved", help="Also what was one, with who decided, when and why.")] = False,
     limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 200,
 ) -> int:  # fmt: skip
     """Every dead letter: of what it died, after how many tries, and at what cost."""
@@ -60,7 +62,8 @@ def list_dead(
 
     args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
                  unreviewed=unreviewed)  # fmt: skip
-    return tell("dead.list", "dead.list", {**args, "limit": limit}, render_dead)
+    return tell("dead.list", "dead.list",
+                {**args, **only_said({"resolved": resolved}), "limit": limit}, render_dead)
 
 
 @dead.command("show")

@@ -53,12 +53,15 @@ class Pile:
         return (*self.suspended, *more)
 
 
-async def pile_of(hub: Hub, meant: Meant) -> Pile:
-    """All dead letters that are meant; nodes are asked at once, page by page."""
+async def pile_of(hub: Hub, meant: Meant, *, resolved: bool = False) -> Pile:
+    """All dead letters that are meant; nodes are asked at once, page by page. `resolved`: also what
+    was one until somebody decided.
+    """
     if meant.node is not None and meant.node != "inbox":
         check_node(hub, meant.node)
     links = [link_of(hub, name) for name in ([meant.node] if meant.node else sorted(hub.links))]
-    found = await asyncio.gather(*(_letters(link, meant) for link in links))
+    found = await asyncio.gather(*(
+        _letters(link, {"poison": meant.poison, "resolved": resolved}) for link in links))
     letters = tuple(one for some in found if isinstance(some, list) for one in some)
     failed = {link.name: said for link, said in zip(links, found, strict=True)
               if isinstance(said, ArcError)}  # fmt: skip
@@ -68,9 +71,9 @@ async def pile_of(hub: Hub, meant: Meant) -> Pile:
     return Pile(tuple(one for one in letters if meant.takes(one)), failed, left, cut)
 
 
-async def _letters(link: Link, meant: Meant) -> list[Letter] | ArcError:
+async def _letters(link: Link, which: JsonObject) -> list[Letter] | ArcError:
     letters: list[Letter] = []
-    asked: JsonObject = {"limit": PAGE, "poison": meant.poison}
+    asked: JsonObject = {"limit": PAGE, **which}
     try:
         while len(letters) < LETTERS_MAX:
             page, following = read_dead(link.name, await link.ask("dead", dict(asked)))
@@ -84,17 +87,22 @@ async def _letters(link: Link, meant: Meant) -> list[Letter] | ArcError:
 
 
 async def dead_list(hub: Hub, args: JsonObject) -> Told:
-    """Dead letters that fit, by node and the order they came; what they cost, and how they died."""
+    """Dead letters that fit, by node and the order they came; what they cost, and how they died.
+
+    With `resolved` also what was one; counted, and added up, is what is dead now.
+    """
     asked = Fields(args)
     limit = asked.limit(SHOWN, LETTERS_MAX)
-    pile = await pile_of(hub, meant_by(asked))
-    kinds = Counter(one.kind or "?" for one in pile.letters)
+    pile = await pile_of(hub, meant_by(asked), resolved=asked.flag("resolved"))
+    dead = [one for one in pile.letters if one.is_dead]
+    kinds = Counter(one.kind or "?" for one in dead)
     data: JsonObject = {
         "dead": [letter_line(one) for one in pile.letters[:limit]],
-        "more": len(pile.letters) > limit, "count": len(pile.letters),
+        "more": len(pile.letters) > limit, "count": len(dead),
+        "resolved_count": len(pile.letters) - len(dead),
         "by_kind": dict(kinds.most_common()), "unread": [*sorted(pile.failed)],
-        "poison": sum(one.poison for one in pile.letters),
-        "total_cost_usd": total_of([one.total_cost_usd for one in pile.letters]),
+        "poison": sum(one.poison for one in dead),
+        "total_cost_usd": total_of([one.total_cost_usd for one in dead]),
     }  # fmt: skip
     return Told(data, 3 if pile.failed else 0, pile.partial, pile.warnings)
 
@@ -102,13 +110,19 @@ async def dead_list(hub: Hub, args: JsonObject) -> Told:
 async def dead_show(hub: Hub, args: JsonObject) -> Told:
     """One dead letter whole: every attempt, where, by whom, how it failed and what it cost.
 
-    `attempts` and `after` ask its node for other attempts than the last hundred.
+    `attempts` and `after` ask its node for other attempts than the last hundred. What was a dead
+    letter is found where none that is one still fits.
     """
     asked = Fields(args)
+    part = asked.text("task", 64)
     pile = await pile_of(hub, Meant())
-    letter = pick(pile, asked.text("task", 64))
+    try:
+        letter = pick(pile, part)
+    except (NotFound, NotFoundYet):
+        pile = await pile_of(hub, Meant(), resolved=True)
+        letter = pick(pile, part)
     data: JsonObject = {
-        **letter_line(letter), "resolution": letter.resolution, "task": to_wire(letter.task),
+        **letter_line(letter), "task": to_wire(letter.task),
         "history": [dict(one) for one in letter.attempts], "after": None, "next": None,
     }  # fmt: skip
     if not asked.has("attempts") and not asked.has("after"):

@@ -20,29 +20,43 @@ def render_dead(data: JsonObject, look: Look) -> str:
         return f"no dead letters on those that answered; not {unread}" if unread else (
             "no dead letters")
     short = shorts(dead)
+    decided = any(one.get("resolution") for one in dead)
     lines = [
         (short[str(one["uid"])], f"P{said(one.get('priority'))}", said(one.get("node")),
          said(one.get("kind")), said(one.get("attempts")), said(one.get("total_cost_usd")),
          said(one.get("died_at")), "poison" if one.get("poison") else "",
-         "yes" if one.get("reviewed") else "", subject(one.get("subject"), look))
+         "yes" if one.get("reviewed") else "", *([_decided(one)] if decided else []),
+         subject(one.get("subject"), look))
         for one in dead
     ]  # fmt: skip
-    head = ("TASK", "P", "NODE", "DIED OF", "TRIES", "USD", "AT", "POISON", "REVIEWED", "SUBJECT")
+    head = ("TASK", "P", "NODE", "DIED OF", "TRIES", "USD", "AT", "POISON", "REVIEWED",
+            *(["DECIDED"] if decided else []), "SUBJECT")  # fmt: skip
     kinds = ", ".join(f"{number(many):.0f} {said(kind)}"
                       for kind, many in inside(data, "by_kind").items())  # fmt: skip
-    total = f"{counted(int(number(data.get('count'))), 'dead letter')}: {kinds}"
+    total = counted(int(number(data.get("count"))), "dead letter")
+    if were := int(number(data.get("resolved_count"))):
+        total += f" and {were} that {'was one' if were == 1 else 'were'}"
+    total += f": {kinds}" if kinds else ""
     if data.get("total_cost_usd"):
         total += f"; {said(data.get('total_cost_usd'))} USD"
     more = ["… and more: --limit N"] if data.get("more") else []
     return "\n".join([rows(head, lines, look), *more, total])
 
 
+def _decided(one: JsonObject) -> str:
+    """What became of it, and by whose word."""
+    resolved = inside(one, "resolution")
+    return f"{said(resolved.get('what'))} by {said(resolved.get('by'))}" if resolved else ""
+
+
 def render_letter(data: JsonObject, look: Look) -> str:
     """One dead letter: each attempt on a line, then what was said of it and what may be done."""
     head = (f"{said(data.get('uid'))} {subject(data.get('subject'), look)} "
             f"P{said(data.get('priority'))} on {said(data.get('node'))}")  # fmt: skip
+    is_dead = data.get("state") in (None, "DEAD_LETTERED")
     died = f"  died {said(data.get('died_at'))} of {said(data.get('kind'))}: "
-    lines = [head, died + said(data.get("message"))]
+    lines = [head, died + said(data.get("message")) if is_dead
+             else f"  was a dead letter, is {said(data.get('state'))} now"]  # fmt: skip
     if data.get("poison"):
         lines.append("  poison: it failed wherever it was tried")
     lines += _left_out(data)
@@ -64,6 +78,8 @@ def render_letter(data: JsonObject, look: Look) -> str:
         lines.append(f"  {said(resolved.get('what'))} by {said(resolved.get('by'))} "
                      f"{said(resolved.get('at'))}: {said(resolved.get('reason'))}")  # fmt: skip
     uid = said(data.get("uid"))
+    if not is_dead:
+        return "\n".join([*lines, f"  now: arc tasks show {uid}"])
     now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
     return "\n".join([*lines, f"  now: {now} --reason TEXT"])
 

@@ -63,6 +63,40 @@ def test_a_new_body_that_is_typed_as_a_field_is_told_where_it_goes(desk: Desk) -
     assert (said.code, "--body-file FILE" in said.err) == (2, True)
 
 
+def test_what_was_decided_of_a_dead_letter_is_found_afterwards(desk: Desk) -> None:
+    """Seen to fail before: whoever cancelled it took who, when and why out of everybody's sight."""
+    dies(desk, "iris", 1, 2)
+    desk.arc("dead", "review", uid(1), "--note", "the key had expired")
+    desk.arc("dead", "cancel", uid(1), "--reason", "no longer wanted")
+    assert [one["uid"] for one in desk.arc("dead", "list", "--json").data["dead"]] == [uid(2)]
+    text, data = desk.both("dead", "list", "--resolved")
+    assert [(one["uid"], one["state"]) for one in data["dead"]] == [
+        (uid(1), "CANCELLED"), (uid(2), "DEAD_LETTERED")]
+    decided = data["dead"][0]["resolution"]
+    assert (decided["what"], decided["reason"]) == ("cancelled", "no longer wanted")
+    assert data["dead"][0]["reviewed"]["note"] == "the key had expired"
+    assert "cancelled by human:" in text.lines[1], text.out
+    assert text.lines[-1].startswith("1 dead letter and 1 that was one: "), text.out
+    shown, data = desk.both("dead", "show", uid(1))
+    assert data["resolution"] == decided
+    assert "  was a dead letter, is CANCELLED now" in shown.lines
+    assert any("no longer wanted" in line for line in shown.lines)
+    assert not any("arc dead retry" in line for line in shown.lines)
+    for word in ("retry", "cancel"):  # only what is dead is decided about
+        assert desk.arc("dead", word, uid(1), "--reason", "x").code == 5
+        assert desk.arc("dead", word, "--all", "--reason", "x", "--dry-run", "--json"
+                        ).data["results"][0]["uid"] == uid(2)  # fmt: skip
+
+
+def test_a_task_that_ran_after_all_is_still_known_to_have_been_dead(desk: Desk) -> None:
+    dies(desk, "iris", 1)
+    assert desk.arc("dead", "retry", uid(1), "--reason", "the disk is back").code == 0
+    shown, data = desk.both("dead", "show", uid(1))
+    assert data["resolution"]["what"] == "retried"
+    assert "  was a dead letter, is READY now" in shown.lines
+    assert desk.arc("dead", "list").lines == ["no dead letters"]
+
+
 def test_filters_leave_the_others_out(desk: Desk) -> None:
     dies(desk, "iris", 1, kind="timeout", domain="research")
     dies(desk, "iris", 2, kind="crash", skills=["x"])
