@@ -193,8 +193,7 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
     data: JsonObject = {
         "uid": found.uid, "node": found.node, "copies": dict(found.copies),
         "task": to_wire(shown.task), "order": dict(shown.order),
-        "attempts": [{**one, "on": at} for at, some in sorted(answers.said.items())
-                     for one in some.attempts],
+        "attempts": _attempts(answers),
         "moves": [{**one, "on": at} for at, some in sorted(answers.said.items())
                   for one in some.moves],
         "events": _events(answers),
@@ -211,6 +210,20 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
     failed = {**found.answers.failed, **answers.failed} if found.elsewhere else answers.failed
     left = found.not_asked if found.elsewhere else ()
     return Told(data, 3 if failed or left else 0, Answers({}, failed).partial, left)
+
+
+def _attempts(answers: Answers[Shown]) -> list[JsonValue]:
+    """Each attempt once, in their order: the history travels with a task, so that many nodes tell
+    of one; the node on which it ran knows best.
+    """
+    told: dict[tuple[str, ...], JsonObject] = {}
+    for at, some in sorted(answers.said.items()):
+        for one in some.attempts:
+            which = tuple(str(one.get(name)) for name in ("n", "node", "incarnation"))
+            if which not in told or one.get("node") == at:
+                told[which] = {**one, "on": at}
+    return [*sorted(told.values(), key=lambda one: (
+        n if isinstance(n := one.get("n"), int) else 0, str(one.get("claimed_at"))))]
 
 
 def _events(answers: Answers[Shown]) -> list[JsonValue]:

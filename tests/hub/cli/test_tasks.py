@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from agent_node import commands as c
 from agent_node.clock import iso
 from arc.decisions.limits import StealLimits
 from arc.schedule import Schedule
@@ -293,6 +294,18 @@ def test_a_task_that_waits_says_for_what_and_how_urgent_it_is(desk: Desk) -> Non
     rows = {one["uid"]: one for one in desk.arc("tasks", "list", "--json").data["tasks"]}
     assert rows[uid(2)]["rule"] == "waits_for"
     assert rows[uid(1)]["rule"] != "waits_for"
+
+
+def test_each_attempt_of_a_task_that_moved_is_told_once(desk: Desk) -> None:
+    """Seen to fail before: both nodes know the attempt, and each told it."""
+    desk.runs("iris", 1, max_attempts=1)
+    failed = c.Result("failed", error_kind="crash", message="exit 3")
+    desk.nodes.machines["iris"].store.apply(c.Finish(uid(1), 1, failed))
+    assert desk.arc("dead", "retry", uid(1)).code == 0
+    assert desk.arc("tasks", "move", uid(1), "--to", "loom", "--reason", "quiet there").code == 0
+    text, data = desk.both("tasks", "show", uid(1))
+    assert [(one["n"], one["node"], one["on"]) for one in data["attempts"]] == [(1, "iris", "iris")]
+    assert sum("  attempt 1 on iris" in line for line in text.lines) == 1
 
 
 def test_a_person_says_how_urgent_a_task_is_and_why(desk: Desk) -> None:

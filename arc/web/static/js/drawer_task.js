@@ -92,7 +92,7 @@ function lifeLine(life) {
 
 /** @param {any} whole @param {string} uid */
 function attempts(whole, uid) {
-  const rows = whole.attempts.map((/** @type {any} */ one) => [one.n, one.on, said(one.agent),
+  const rows = whole.attempts.map((/** @type {any} */ one) => [one.n, one.node ?? one.on, said(one.agent),
     one.outcome ?? "under way", lasting(one.duration_s), one.error_kind ?? "-", money(one.cost_usd),
     one.message ?? "-"]);
   const log = el("div", {});
