@@ -35,6 +35,7 @@ _STARTED = f"""
 UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now), begun_at = :now,
        pid = :pid, start_ticks = :start_ticks, start_event = {LAST_EVENT} + :event
  WHERE uid = :uid AND attempt = :n AND {may_change(State.RUNNING)}
+RETURNING agent
 """
 
 
@@ -44,12 +45,13 @@ def start(tx: Transaction, command: Started) -> bool:
         "uid": command.uid, "n": command.n, "now": tx.stamp, "pid": command.pid,
         "start_ticks": command.start_ticks, "event": tx.events_due + 1,
     }  # fmt: skip
-    if not tx.db.execute(_STARTED, values).rowcount:
+    started = tx.db.execute(_STARTED, values).fetchall()
+    if not started:
         return False
     tx.moves(State.CLAIMED, State.RUNNING)
     because = f"its program runs with model {command.model}" if command.model else RUNS
     tx.event("task_started", command.uid, n=command.n, was="CLAIMED", state="RUNNING",
-             because=because)  # fmt: skip
+             by=started[0][0], because=because)  # fmt: skip
     return True
 
 

@@ -9,6 +9,7 @@ from agent_node import commands as c
 from agent_node import queries as q
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.strict import JsonObject
+from arc.decisions.tallying import UNIT, tally_events
 from tests.builders import FakeClock, a_task, uid
 
 
@@ -41,6 +42,20 @@ def test_what_came_and_was_claimed_says_what_it_is_like_and_never_what_it_says(
     assert said["task_claimed"]["traits"] == traits
     assert "traits" not in said["task_started"]
     assert "traits" not in events(store, traits=False)["task_added"]
+    store.close()
+
+
+def test_a_start_says_whose_it_is_so_that_it_is_counted_beside_its_claim(tmp_path: Path) -> None:
+    store = a_store(tmp_path / "iris")
+    store.apply(c.Add((a_task(1),)))
+    got = store.apply(c.Claim("iris"))
+    assert isinstance(got, c.Claimed)
+    store.apply(c.Started(uid(1), got.n, 42, 99, FakeClock().boot_id()))
+
+    assert events(store)["task_started"]["by"] == "iris"
+    counts = tally_events("n1", store.read(q.Events()), {})
+    iris = (("agent", "iris"), ("node", "n1"))
+    assert counts["agent_starts_total", iris] == counts["agent_claims_total", iris] == UNIT
     store.close()
 
 
