@@ -5,7 +5,7 @@ from __future__ import annotations
 from .commands import Added, Beat, Sender
 from .desk import Desk, Session
 from .errors import Refused
-from .graph_words import Parent, Spawn, Submit
+from .graph_words import Parent, Spawn, Submit, WaitAsked
 from .newborn import new_task
 from .queries import OpenAttempt, OpenAttempts
 from .requests import Request
@@ -54,7 +54,8 @@ def answer_spawn(desk: Desk, session: Session, request: Request) -> JsonObject:
     spawned = desk.apply(request, Spawn(child, parent, Sender(by=made_by)))
     if spawned.outcome == "refused" and spawned.because is not None:
         raise Refused("refused", spawned.because.text, spawned.because.rule)
-    return added_out(Added(spawned.uid, spawned.outcome, spawned.because))
+    said = added_out(Added(spawned.uid, spawned.outcome, spawned.because))
+    return {**said, **_waiting(desk, request, parent)}
 
 
 def _spawn_graph(desk: Desk, request: Request, parent: Parent, made_by: str) -> JsonObject:
@@ -65,7 +66,14 @@ def _spawn_graph(desk: Desk, request: Request, parent: Parent, made_by: str) -> 
     done = desk.apply(request, Submit(graph, Sender(by=made_by), parent))
     if done.outcome == "refused" and done.because is not None:
         raise Refused("refused", done.because.text, done.because.rule)
-    return submitted_out(graph, done)
+    return {**submitted_out(graph, done), **_waiting(desk, request, parent)}
+
+
+def _waiting(desk: Desk, request: Request, parent: Parent) -> JsonObject:
+    """Whether who asked to wait will: not for what it was given already. A dry run cannot say."""
+    if not parent.waits or request.dry_run:
+        return {}
+    return {"waits": desk.store.read(WaitAsked(parent.uid, parent.n))}
 
 
 def _attempt_of(desk: Desk, session: Session, request: Request) -> OpenAttempt:

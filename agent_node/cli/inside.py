@@ -106,7 +106,9 @@ def spawn(options: Namespace, around: Around) -> Answer:
     result = around.own_door(_dry(request, options))
     what = words(result, "dag" if options.graph else "uid")
     said = f"{words(result, 'outcome', 'added')} {what}"
-    if options.wait:
+    if options.wait and result.get("waits") is False:
+        said += "; that has ended, and how stands in the context: there is nothing to wait for"
+    elif options.wait:
         said += "; this task waits for it: end now with exit 0, and it is tried again afterwards"
     dry = "dry run, nothing changed: " if options.dry_run else ""
     return Answer(result, safe_text(dry + said))

@@ -36,7 +36,7 @@ def submit(tx: Transaction, command: Submit) -> Submitted:
     check_sender(tx, incarnation=sender.incarnation, term=None)
     known = known_graph(tx, graph)
     if known is not None:
-        return _compare(command, *known)
+        return _as_known(tx, command, _compare(command, *known))
     check_term(tx, sender.term)
     check_not_quarantined(tx)
     parent = None if command.parent is None else command.parent.uid
@@ -49,6 +49,21 @@ def submit(tx: Transaction, command: Submit) -> Submitted:
     if born:
         spread(tx, settle(tx, born, State.PENDING))
     return Submitted(graph.id, "added", len(graph.members))
+
+
+_LAST = """
+SELECT uid FROM member m WHERE dag = :dag AND NOT EXISTS (
+  SELECT 1 FROM edge e JOIN member d ON d.uid = e.uid WHERE e.needs = m.uid AND d.dag = :dag)
+ ORDER BY place
+"""
+
+
+def _as_known(tx: Transaction, command: Submit, found: Submitted) -> Submitted:
+    """An attempt whose forerunner made the graph and was cut off waits for it all the same."""
+    parent = command.parent
+    if found.outcome == "exists" and parent is not None and parent.waits:
+        ask_to_wait(tx, parent, [uid for (uid,) in tx.db.execute(_LAST, {"dag": found.dag})])
+    return found
 
 
 def _compare(command: Submit, dag: str, content: str) -> Submitted:

@@ -12,6 +12,8 @@ from .newcomers import circle, no_disk_for
 from .transaction import Transaction
 
 _KNOWN = "SELECT 1 FROM task WHERE uid = ? OR key = ?"
+# What an earlier attempt waited for, and has ended: this one was given it when it began.
+_GIVEN = "SELECT needs FROM edge WHERE uid = ? AND n < ? AND came IS NOT NULL"
 _DAG = "SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?"
 
 
@@ -32,8 +34,16 @@ def spawn(tx: Transaction, command: Spawn) -> Spawned:
 
 
 def ask_to_wait(tx: Transaction, parent: Parent, uids: list[str]) -> None:
-    """The parent waits for these; `Refused`, with nothing done, where one of them waits for it."""
-    round_about = circle(tx, [parent.uid], uids)
+    """The parent waits for these; `Refused`, with nothing done, where one of them waits for it.
+
+    It does not wait once more for what it was given already: put back at no cost, a program that
+    spawns under the same key whenever it begins would begin again for ever.
+    """
+    given = {uid for (uid,) in tx.db.execute(_GIVEN, (parent.uid, parent.n))}
+    fresh = [uid for uid in uids if uid not in given]
+    if not fresh:
+        return
+    round_about = circle(tx, [parent.uid], fresh)
     if round_about is not None:
         raise Refused("refused", round_about.text, round_about.rule)
-    wait_for(tx, parent.uid, parent.n, uids)
+    wait_for(tx, parent.uid, parent.n, fresh)

@@ -196,6 +196,12 @@ def test_a_task_that_waits_for_what_it_spawned_is_told_so_in_one_line(desk: Desk
     assert "x0a" not in said
 
 
+def test_a_task_that_was_given_it_already_is_told_that_it_does_not_wait(desk: Desk) -> None:
+    inside(desk)
+    desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "exists", "waits": False}
+    assert "there is nothing to wait for" in desk.run("spawn", "follow up", "--wait").out
+
+
 @pytest.mark.parametrize("command", [["heartbeat"], ["progress", "x"], ["spawn", "x"]])
 @pytest.mark.parametrize("gone", ["AGENT_TASK_UID", "AGENT_TASK_ATTEMPT", "AGENT_ATTEMPT_TOKEN"])
 def test_outside_a_task_they_say_so(desk: Desk, command: list[str], gone: str) -> None:

@@ -493,6 +493,32 @@ class PutsBack(Contract):
         node.finish(got)
         assert node.state(uid(1)) == "READY"
 
+    def test_nobody_waits_again_for_what_it_was_given(self, node: NodeAtHand) -> None:
+        """Without it a program that spawns by its key whenever it begins, begins for ever."""
+        got = node.running(a_task(1))
+        self.spawn(node, got, key="k")
+        node.finish(got)
+        ended(node)
+        again = node.running()
+        assert self.spawn(node, again, child=6, key="k", subject="work 5").outcome == "exists"
+        assert node.finish(again).state == "COMPLETED"
+
+    def test_who_was_cut_off_after_it_had_spawned_waits_for_that(self, node: NodeAtHand) -> None:
+        """Of a task and of a whole graph alike, whose key the second try gives again."""
+        got = node.running(a_task(1))
+        self.spawn(node, got, key="k")
+        graph = a_graph(a=[], b=["a"], key="g")
+        parent = g.Parent(uid(1), got.n, waits=True)
+        node.say(g.Submit(graph, parent=parent))
+        node.finish(got, "interrupted")
+        again = node.running()
+        while again.task.uid != uid(1):
+            node.finish(again)
+            again = node.running()
+        assert node.say(g.Submit(graph, parent=g.Parent(uid(1), again.n, waits=True))
+                        ).outcome == "exists"  # fmt: skip
+        assert node.ask(g.WaitAsked(uid(1), again.n))
+
     def test_an_attempt_that_failed_waits_for_nothing(self, node: NodeAtHand) -> None:
         got = node.running(a_task(1))
         self.spawn(node, got)
