@@ -15,7 +15,7 @@ from arc.marked_yaml import Loc, Marked, NotYaml, Plain, Span, YamlLimits, read_
 
 from .drawing import SHARED, Stream, Streams, domains_of, draw_streams
 from .lengths import parse_lengths
-from .scene import Kind, Place
+from .scene import INBOX, Kind, Place
 from .wanted import (
     DRAWN,
     NODES_MAX,
@@ -139,6 +139,8 @@ def _stream(top: _Words, number: int, entry: Plain) -> Stream:
     name = words.text("name", "")
     if not is_name(name):
         words.wrong("name", "should be lower case letters, digits and dashes, as forge")
+    if name == INBOX:
+        words.wrong("name", f"{INBOX} is what the hub's own queue is called")
     usual = {"slots": "1", "load": ".65", "portable": ".6", "durations": "agents"}
     said = {key: words.text(key, top.text(key, usual[key])) for key in DEFAULTS}
     where = {key: words if key in words.values else top for key in DEFAULTS}

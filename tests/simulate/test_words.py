@@ -213,6 +213,7 @@ def test_a_trace_that_names_a_strange_node_is_refused(tmp_path: Path) -> None:
     ("load: 60%", "load: much", "f.yaml:2: load: load: 'much' is no number"),
     ("days: .01", "weeks: 3", "f.yaml:1: weeks: there is no such key; known are"),
     ("name: bob", "name: Bob", "f.yaml:5: name: should be lower case letters"),
+    ("name: bob", "name: inbox", "f.yaml:5: name: inbox is what the hub's own queue is called"),
     ("name: bob", "name: ada", "nodes: two have the same name"),
     ("slots: 2", "slots: two", "f.yaml:4: slots: slots: should lie between 1 and 64"),
     ("owns: [a]", "owns: a", "f.yaml:4: owns: should be a list of names"),
