@@ -152,3 +152,12 @@ def test_work_that_its_node_cannot_run_strands_another_though_a_slot_is_free_the
     asked = queues(a_queue("iris", a_queued(1, needs=("gpu",)), a_queued(2)))
 
     assert stranded(view, asked, StealLimits(policy="swift")) == [("loom", NOBODY_LOOKED, "")]
+
+
+@pytest.mark.parametrize(("unmet", "free"), [(2, ["loom"]), (1, ["loom"]), (0, [])])
+def test_slots_for_which_nothing_waits_there_that_could_start_are_free(
+    unmet: int, free: list[str]
+) -> None:
+    loom = a_node("loom", pending_count=2, unmet_count=unmet, slots=2)
+    found = free_nodes(a_view(loom), StealLimits(policy="swift"))
+    assert [one.name for one in found] == free

@@ -277,7 +277,7 @@ def test_of_a_node_that_is_both_an_unread_queue_keeps_its_tasks_and_not_its_slot
 
     plan = planned(view, {**queues(a_queue("iris", *some_queued(9))), "loom": unread})
 
-    assert "loom" in got(plan)
+    assert ("loom" in got(plan), part_of(plan, "loom")) == (True, "idle")
     assert [(one.rule, one.count) for one in plan.counts if one.node == "loom"] == [
         ("queue_was_read", 1)]  # fmt: skip
 

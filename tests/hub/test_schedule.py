@@ -299,3 +299,23 @@ def test_a_run_that_goes_on_for_too_long_is_late(tmp_path: Path) -> None:
 
     scheduled(tmp_path, story, Endless("a", 5))
     assert states == ["on time", "late"]
+
+
+def test_a_sensor_is_late_once_it_was_not_run_for_two_and_a_half_of_its_intervals(
+    tmp_path: Path,
+) -> None:
+    """Run at 0 and 5 s, and then no more: the clock says so, and no run that goes on."""
+    states: list[object] = []
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        hub.schedule = schedule
+        await asyncio.sleep(7)
+        await schedule.stop()
+        for seconds in (10, 1):  # 12 s after its last run, and 13 s
+            await asyncio.sleep(seconds)
+            (line,) = sensor_lines(hub)
+            assert isinstance(line, dict)
+            states.append(line["state"])
+
+    scheduled(tmp_path, story, Counting("a", 5))
+    assert states == ["on time", "late"]

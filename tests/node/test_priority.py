@@ -213,3 +213,11 @@ def test_nobody_arrives_overdue(
 ) -> None:
     turn = arriving(_stands(one), one[4], arrived_ms=now - brought, now_ms=now)
     assert effective(Turn(one[4], turn), now) > OVERDUE
+
+
+@pytest.mark.parametrize(("weight", "counts"), [(-5.0, 0), (20.0, 20), (25.0, 20), (1e9, 20)])
+def test_the_weight_of_a_task_on_the_longest_path_is_twenty_points_at_most(
+    weight: float, counts: int
+) -> None:
+    """However long a path somebody draws, a fresh task of it does not go before all others."""
+    assert standing(50, weight=weight) == standing(50) - counts * POINT

@@ -13,9 +13,11 @@ from agent_node import commands as c
 from agent_node.clock import iso
 from arc.config import read_fleet
 from arc.history import History
+from arc.sensor import Moved
+from arc.simulate.engine import Run
 from arc.simulate.history_source import DOUBTS, Remembered, scene_of_history
-from arc.simulate.what_if import policy_of, replayed
-from tests.builders import START, uid
+from arc.simulate.what_if import _Frame, _simulated, policy_of, replayed
+from tests.builders import START, uid, xfer
 from tests.hub.test_history import claims, ends, looks
 from tests.hub_builders import TimedLink
 from tests.hub_nodes import twisted
@@ -156,8 +158,13 @@ def test_all_three_end_where_the_first_replay_does(
         task, n = claims(day, "iris")
         goes_on(day, 2)
         ends(day, "iris", task, n)
+    day.hub.journal.runs.add_moves((Moved(xfer(1), uid(50), "iris", "loom", "moved"),))
+    day.passes(1)
     whole = played(day, buckets=36)
     assert whole["compared_s"] == pytest.approx(3600, abs=1)
+    real = whole["reality"]
+    assert (real["waited"], real["mean_wait_s"], real["p95_wait_s"], real["moves"]) == (
+        6, 1500, 3000, 1), "one began every ten minutes"  # fmt: skip
     assert None not in whole["what_if"]["stranded"]
 
     monkeypatch.setattr("arc.simulate.what_if.WORK_MAX", 4 * 4)  # four cycles: 0, 5, 10, 15 min
@@ -170,8 +177,27 @@ def test_all_three_end_where_the_first_replay_does(
         assert one["stranded_s"] == pytest.approx(sum(one["stranded"][:9]) * short["step_s"], abs=1)
         assert one["waited"] < whole[name]["waited"], "what began later is counted nowhere"
         assert all(end <= 900 for some in one["stretches"].values() for _, end in some)
-    assert short["reality"]["waited"] == 2
+    assert (short["reality"]["waited"], short["reality"]["moves"]) == (2, 0)
     assert any("replayed up to 2026-03-10T04:00:00" in one for one in short["cut"])
+
+
+def test_the_fleets_own_limits_are_played_beside_the_others_and_both_are_cut_alike(
+    day: Scene,
+) -> None:
+    """Under its own a move lands after five minutes; beside `none`, which moves nothing."""
+    looks(day)
+    day.has("iris", 9, **ANYWHERE)
+    claims(day, "iris")
+    goes_on(day, 6)
+    same, found = played(day), played(day, word="none")
+    assert same["as_it_is"] == same["what_if"] == found["as_it_is"]
+    assert found["as_it_is"]["moves"] > found["what_if"]["moves"] == 0
+
+    past_ = scene(day)
+    ended = Run(past_.scene, policy_of(fleet(day), {}, "arc0"), watched=True).to_the_end()
+    first = min(one.at_ms for one in ended.moves)
+    assert _simulated(ended, _Frame(past_, 10, first, []))["moves"] == 0
+    assert _simulated(ended, _Frame(past_, 10, first + 1, []))["moves"] != 0
 
 
 def test_the_bucket_in_which_a_replay_ends_is_the_mean_of_what_was_played(

@@ -351,6 +351,16 @@ def test_a_run_after_a_long_pause_is_late_and_one_that_could_not_look_says_so() 
     assert sensor["usual_s"] == 100.0
 
 
+def test_a_run_that_news_woke_is_not_late_however_long_nothing_was_new() -> None:
+    past = a_past()
+    past.all_runs = [cycle(n, 3000 - 100 * n) for n in range(10)]
+    past.all_runs += [cycle(10, 1200, because="news"), cycle(11, 200)]
+    sensor = shown(past, "sensors", span="1h")["sensors"][0]
+
+    assert [tick[1] for tick in sensor["ticks"]][-2:] == ["done", "late"]
+    assert sensor["bad"] == {"late": 1}
+
+
 def test_a_moment_of_the_past_knows_how_old_its_looks_were_and_whom_it_forgot() -> None:
     past = a_past("iris", "loom")
     past.all_samples = [seen(4000, 3700, 7), seen(3000, 0, 1)]

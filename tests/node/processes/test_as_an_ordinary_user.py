@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from agent_node import evidence, traces
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Dead, Evidence, Leftovers, Unprovable, judge_attempt
-from agent_node.processes import is_ending
+from agent_node.processes import Seen, is_ending
 from agent_node.traces import Search, carrying_token, holders_of
 from agent_node.ulid import fresh_ulid
 
@@ -79,6 +80,31 @@ def test_what_is_being_taken_down_hides_nothing(monkeypatch: pytest.MonkeyPatch)
     assert traces._search(refuses) == Search(frozenset(), frozenset({me}), frozenset())
     monkeypatch.setattr(traces, "is_ending", lambda pid: True)
     assert traces._search(refuses) == Search(frozenset(), frozenset(), frozenset({me}))
+
+
+def test_whose_first_thread_is_closed_to_us_is_asked_by_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To its own user the kernel closes a first thread that has ended; the others run, and say it.
+    Who is closed to us whole is unreadable, and no word for dead."""
+    me, left = os.getpid(), threading.Event()
+    other = threading.Thread(target=left.wait)
+    other.start()
+
+    def refuses(thread: str) -> bool:
+        if thread == f"/proc/{me}":
+            raise PermissionError(thread)
+        return True
+
+    monkeypatch.setattr(traces, "all_pids", lambda: iter([me]))
+    try:
+        monkeypatch.setattr(traces, "look_at", lambda pid: Seen(1, 1, zombie=False, headless=True))
+        assert traces._search(refuses) == Search(frozenset({me}), frozenset())
+        monkeypatch.setattr(traces, "look_at", lambda pid: Seen(1, 1, zombie=False))
+        assert traces._search(refuses) == Search(frozenset(), frozenset({me}))
+    finally:
+        left.set()
+        other.join()
 
 
 def test_a_process_that_runs_is_not_being_taken_down() -> None:

@@ -129,10 +129,11 @@ def test_urgent_work_goes_on_over_budget_and_other_work_stays_ready(tmp_path: Pa
     node = NodeAtHand(Rich(Money("1", urgent_overdraft=True)), tmp_path / "iris")
     node.has(a_task(1, max_cost_usd="1"))
     node.finish(node.claimed(), cost_usd="1")
-    node.has(a_task(2, priority=5), a_task(3, priority=4))
+    node.has(a_task(2, priority=5), a_task(3, priority=4, max_cost_usd="2"))
     node.clock.advance(3 * 86_400)
     node.clock.set_wall("2026-03-10T23:00:00.000Z")
     assert node.claimed().task.uid == uid(3)
+    assert amounts(node)[1] == "2", "what it may cost is set aside all the same"
     assert isinstance(node.claim(), c.NothingToClaim)
     assert node.state(uid(2)) == "READY"
     node.close()
