@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_node.strict import JsonObject
-from arc.custody import Fences, last_holder, whose_else, without_strangers
+from arc.custody import PARENTS_MAX, Fences, believed, last_holder, whose_else, without_strangers
+from arc.decisions.outbox import JoinHeard
 from arc.journal_ends import TaskEnd
 from arc.looking import look
 from arc.sensor import Moved
@@ -101,3 +102,15 @@ def test_of_several_ends_that_of_the_last_holder_counts_then_those_of_earlier_on
     assert without_strangers(day.hub, [*ends.values()]) == [ends["spark"]]
     assert without_strangers(day.hub, [ends["forge"], ends["iris"]]) == [ends["iris"]]
     assert without_strangers(day.hub, [ends["forge"]]) == [ends["forge"]]
+
+
+def test_the_parents_of_one_nodes_births_are_asked_for_a_bounded_number_at_a_time(
+    day: Scene,
+) -> None:
+    """A node that tells of thousands makes the hub ask every other one for each; the rest waits."""
+    births = [JoinHeard(uid(2000 + n), uid(900), "iris", n, uid(3000 + n)) for n in range(250)]
+
+    async def story() -> tuple[JoinHeard, ...]:
+        return await believed(await look(day.hub), births)
+
+    assert day._do(story()) == tuple(births[:PARENTS_MAX])

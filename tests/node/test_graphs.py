@@ -63,6 +63,12 @@ def test_a_context_is_waited_for_and_stands_with_uids() -> None:
     assert [edge.needs for edge in edges_of(b.depends_on, of=b.uid)] == [a.uid, uid(9)]
 
 
+def test_an_edge_of_which_nothing_is_said_fails_its_task_with_what_it_waits_for() -> None:
+    said: list[JsonValue] = [uid(2), {"uid": uid(3)}, {"uid": uid(4), "on_failure": "run"}]
+    assert edges_of(said, of=uid(1)) == [
+        Edge(uid(2), "fail"), Edge(uid(3), "fail"), Edge(uid(4), "run")]  # fmt: skip
+
+
 def test_a_list_of_named_tasks_is_the_same_graph() -> None:
     listed: JsonObject = {"title": "t", "id": DAG, "tasks": [
         {"name": "a", "subject": "a"}, {"name": "b", "subject": "b", "after": ["a"]}]}  # fmt: skip

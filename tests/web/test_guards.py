@@ -130,6 +130,7 @@ async def test_a_browser_is_told_to_load_nothing_of_others_and_to_be_in_no_frame
     nothing = ("default-src", "form-action", "base-uri", "frame-ancestors")
     assert policy == {**dict.fromkeys(own, "'self'"), **dict.fromkeys(nothing, "'none'")}
     assert headers["x-content-type-options"] == "nosniff"
+    assert (await stage.ask("/api/v1/status")).headers["cache-control"] == "no-store"
     assert headers["x-frame-options"] == "DENY"
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cross-origin-resource-policy"] == "same-origin"
