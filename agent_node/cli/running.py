@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -12,7 +13,7 @@ from typing import NoReturn
 
 from agent_node.clock import iso
 from agent_node.envelope import Answer, Exit, Trouble, failure, success
-from agent_node.errors import BadInput, NodeError
+from agent_node.errors import BadInput, DiskTrouble, NodeError
 from agent_node.home import private_umask
 from agent_node.text import safe_text
 
@@ -193,6 +194,9 @@ def _say_trouble(error: NodeError, schema: str, around: Around, *, as_json: bool
         around.talk(f"hint: {safe_text(error.hint)}\n")
 
 
+_DISK = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
 class Fault(NodeError):
     """A mistake of ours, not of whoever typed the command."""
 
@@ -200,12 +204,20 @@ class Fault(NodeError):
     hint = "this is a fault in agent-node; ARC_TRACEBACK=1 shows where, for a report"
 
 
-def _fault(error: Exception, name: str, around: Around) -> Fault:
-    """What happened, in one line that names the place; the queue itself was kept alive."""
+def _fault(error: Exception, name: str, around: Around) -> NodeError:
+    """What happened, in one line that names the place; the queue itself was kept alive.
+
+    A disk that fails anywhere is no mistake of ours.
+    """
     if around.environ.get("ARC_TRACEBACK"):
         import traceback
 
         around.talk("".join(traceback.format_exception(error)))
+    if isinstance(error, OSError) and error.errno in _DISK:
+        failed = DiskTrouble(f"agent-node {name}: ended early: the disk failed: {error};"
+                             " what was under way may have happened")  # fmt: skip
+        failed.hint = "free some space or see dmesg; then type it again"
+        return failed
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

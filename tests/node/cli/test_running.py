@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -104,6 +105,15 @@ def test_a_fault_of_ours_is_one_line_and_no_traceback(desk: Desk) -> None:
     assert ran.err.startswith("error[fault]: agent-node status: ended early: ZeroDivisionError")
     assert "Traceback" not in ran.err
     assert "desk.py:" in ran.err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_fails_anywhere_is_no_fault_of_ours(desk: Desk, number: int) -> None:
+    """Fails when an error of the disk that nobody expected is told as one of ours."""
+    desk.door.replies["status"] = OSError(number, os.strerror(number), "tasks")
+    ran = desk.run("status")
+    assert ran.code == 1
+    assert ran.err.startswith("error[disk]: agent-node status: ended early: the disk failed:")
 
 
 def test_a_fault_can_be_traced_on_request(desk: Desk) -> None:
