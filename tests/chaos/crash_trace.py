@@ -86,9 +86,8 @@ def where(name: str, said: str, place: str) -> tuple[str, str]:
         aims = [at or path for (at, _), path in zip(found, paths, strict=True)]
     if not paths or not paths[-1].startswith(f"{place}/"):
         return _why_not(paths[-1] if paths else ""), ""
-    settled = [aim for aim in aims if not _PASSING.search(aim)]
     file = _PASSING.sub(r"/.\1.*", paths[-1]).removeprefix(f"{place}/")
-    return file, settled[-1] if settled else ""
+    return file, "" if _PASSING.search(aims[0]) else aims[0]  # strace looks at the first name only
 
 
 def _why_not(path: str) -> str:

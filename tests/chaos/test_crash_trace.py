@@ -11,6 +11,7 @@ TRACE = """\
 7  write(9</w/iris/.fleet-status.json.0ba9ca14db1f4df4>, "{}", 2) = 2
 7  renameat(8</w/iris>, ".fleet-status.json.0ba9ca14db1f4df4", 8</w/iris>, "fleet-status.json") = 0
 7  rename("/w/.arc/.hub.json.6427", "/w/.arc/hub.json") = 0
+7  rename("/w/node.sock.new", "/w/node.sock") = 0
 7  unlink("/w/.arc/.hub.json.6427") = -1 ENOENT (No such file or directory)
 8  fdatasync(5</w/iris/queue.db-wal> <unfinished ...>
 7  fsync(3</elsewhere/cache>) = 0
@@ -26,6 +27,7 @@ def test_only_files_of_the_world_count_and_the_others_are_told() -> None:
         (0, "write", "iris/.fleet-status.json.*"),
         (0, "renameat", "iris/fleet-status.json"),
         (0, "rename", ".arc/hub.json"),
+        (0, "rename", "node.sock"),
         (0, "unlink", ".arc/.hub.json.*"),
         (1, "fdatasync", "iris/queue.db-wal"),
         (1, "fdatasync", "iris/queue.db-wal"),
@@ -34,11 +36,10 @@ def test_only_files_of_the_world_count_and_the_others_are_told() -> None:
 
 def test_a_name_made_by_chance_is_met_by_counting_and_every_other_by_its_path() -> None:
     calls = count(TRACE, "/w").calls
-    assert [call.aim for call in calls] == [
-        "", "/w/iris", "/w/.arc/hub.json", "", "/w/iris/queue.db-wal", "/w/iris/queue.db-wal",
-    ]  # fmt: skip
+    log = "/w/iris/queue.db-wal"
+    assert [call.aim for call in calls] == ["", "/w/iris", "", "/w/node.sock.new", "", log, log]
     assert calls[0].of_name == 2  # the pipe is counted with it
-    assert [call.of_aim for call in calls[4:]] == [1, 2]
+    assert [call.of_aim for call in calls[5:]] == [1, 2]
 
 
 def test_a_blow_is_known_by_the_file_that_it_met() -> None:
