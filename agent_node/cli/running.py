@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from agent_node.clock import iso
 from agent_node.envelope import Answer, Exit, Trouble, failure, success
-from agent_node.errors import BadInput, DiskTrouble, NodeError
+from agent_node.errors import BadInput, DiskBroken, NodeError
 from agent_node.home import private_umask
 from agent_node.text import safe_text
 
@@ -214,7 +214,7 @@ def _fault(error: Exception, name: str, around: Around) -> NodeError:
 
         around.talk("".join(traceback.format_exception(error)))
     if isinstance(error, OSError) and error.errno in _DISK:
-        failed = DiskTrouble(f"agent-node {name}: ended early: the disk failed: {error};"
+        failed = DiskBroken(f"agent-node {name}: ended early: the disk failed: {error};"
                              " what was under way may have happened")  # fmt: skip
         failed.hint = "free some space or see dmesg; then type it again"
         return failed

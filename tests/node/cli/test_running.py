@@ -113,7 +113,7 @@ def test_a_disk_that_fails_anywhere_is_no_fault_of_ours(desk: Desk, number: int)
     desk.door.replies["status"] = OSError(number, os.strerror(number), "tasks")
     ran = desk.run("status")
     assert ran.code == 1
-    assert ran.err.startswith("error[disk]: agent-node status: ended early: the disk failed:")
+    assert ran.err.startswith("error[disk_broken]: agent-node status: ended early: the disk")
 
 
 def test_a_fault_can_be_traced_on_request(desk: Desk) -> None:
