@@ -112,6 +112,16 @@ def test_a_message_counts_for_five_minutes_either_way(off: int, genuine: bool) -
     assert (said is None) == genuine
 
 
+def test_every_character_of_a_proof_counts() -> None:
+    """Seen to fail where the beginning alone is compared: a few hundred tries find that."""
+    proof = f"sha256={proof_of(b'k', '1000', b'{}')}"
+    others = [proof[:-1], f"{proof}0", proof.removeprefix("sha256=")]
+    others += [f"{proof[:at]}{'1' if one == '0' else '0'}{proof[at + 1:]}"
+               for at, one in enumerate(proof)]  # fmt: skip
+    for other in others:
+        assert why_not_genuine(b"k", stamp="1000", proof=other, body=b"{}", now_s=1000) is not None
+
+
 @given(st.binary(max_size=40), st.text(max_size=80), st.text(max_size=14))
 def test_no_other_proof_fits(body: bytes, proof: str, stamp: str) -> None:
     assert why_not_genuine(b"k", stamp=stamp, proof=proof, body=body, now_s=0) is not None
