@@ -81,6 +81,13 @@ def waits_at(hub: Hub, store: str) -> None:
         hub.schedule.soon(GRAPHS, f"a task waits on {store}", woken=frozenset({INBOX, store}))
 
 
+def _turn(hub: Hub) -> JsonObject:
+    """The router's turn; for a graph that was added it is now (see `goes_on`), where it runs."""
+    turn = router_turn(hub)
+    at_once: JsonObject = {"in_s": 0.0, "at": None, "because": "a graph's roots go at once"}
+    return turn if turn["in_s"] is None else at_once
+
+
 def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
     refused = said.outcome == "refused"
     paths: JsonObject = {
@@ -94,7 +101,7 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "tasks": said.tasks or len(graph.members), "dry_run": dry_run, **paths,
         "names": {one.task.uid: one.name for one in graph.members},
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
-        "hub_running": hub.schedule is not None, "router": router_turn(hub),
+        "hub_running": hub.schedule is not None, "router": _turn(hub),
     }, exit=REFUSED if refused else 0)  # fmt: skip
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
 
@@ -39,6 +42,18 @@ def test_a_graph_of_a_file_is_added_with_its_shape(desk: Desk, tmp_path: Path) -
     assert ran.lines[2] == "  roots: fetch, ping"
     assert desk.arc("tasks", "count", "--state", "READY").out == "2\n"
     assert desk.arc("tasks", "count", "--state", "PENDING").out == "2\n"
+
+
+def test_a_graph_is_said_to_be_routed_at_once_as_it_is(desk: Desk) -> None:
+    """Seen to fail: "the router looks in 29m" stood there, and its roots were gone by then."""
+    schedule = desk.hub.schedule = Schedule(desk.hub)
+    in_a_while = desk.clock.now() + timedelta(minutes=29)
+    with patch.object(schedule, "next_run", lambda name: in_a_while), patch.object(
+        schedule, "soon"
+    ) as soon:
+        ran = submitted(desk)
+    assert soon.called
+    assert ran.lines[-1] == "the router gives it away at once, where a node is free for it"
 
 
 def test_a_dry_run_adds_nothing_and_says_the_same_shape(desk: Desk) -> None:
