@@ -14,7 +14,7 @@ from arc.custody import settled_elsewhere
 from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
-from arc.decisions.explain import Objection, Steal
+from arc.decisions.explain import Objection, Steal, lasting
 from arc.decisions.retrying import retries as retried
 from arc.decisions.view import NodeSeen, QueuedTask
 from arc.decisions.why import why_node as judge_node
@@ -30,6 +30,7 @@ from . import Told
 from .everybody import check_node
 from .finding import Found, find_task
 from .queues import whole_queues
+from .sensing import router_turn
 from .why_data import node_answer, task_answer, ways_of
 from .why_files import files_of
 from .why_gone import gone_with
@@ -153,7 +154,7 @@ async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
     ways = () if turn or no else route_ways(task, routing)
     return {
         "verdict": WAIT if turn or comes_by_itself(ways) else CHANGE,
-        "result": _of_the_router(goes, kept, who_has(task, routing)),
+        "result": _of_the_router(goes, kept, who_has(task, routing)) + (_turn(hub) if goes else ""),
         "checks": [], "receivers": None, "steps": [], "ways": ways_of(ways), "life": None,
         "could_not_look": None, "place": None, "ahead": None, "reach_s": None, "history": None,
         "own_node": None, "receivers_say": "",
@@ -189,6 +190,14 @@ def _by_hand(
     cancel = f"arc tasks cancel {task.uid} --reason 'it has ended'"
     counts = (cancel,) if end else ()
     return (*counts, *by_hand(task, INBOX, elsewhere))
+
+
+def _turn(hub: Hub) -> str:
+    """In how long it does: half an hour is a long time for who only reads "the next run"."""
+    in_s = router_turn(hub)["in_s"]
+    if not isinstance(in_s, float) or not in_s:
+        return ""
+    return f"; it looks in {lasting(in_s)}; not to wait: arc sensors run fleet-router"
 
 
 def _of_the_router(goes: Steal | None, kept: Objection | None, who: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -76,6 +78,16 @@ def test_a_task_with_the_hub_is_answered_by_the_router(desk: Desk) -> None:
     assert data["moves"]["to"] == "spark"
     assert "is READY in the hub's queue" in text.out
     assert "the next run of the router sends it to spark" in text.out
+
+
+def test_a_task_that_waits_for_the_router_says_for_how_long_and_how_not_to(desk: Desk) -> None:
+    """Seen to fail: it said "the next run of the router", which may be half an hour away."""
+    schedule = desk.hub.schedule = Schedule(desk.hub)
+    desk.waits("inbox", 1, skills=["stacks-js"])
+    in_a_while = desk.clock.now() + timedelta(minutes=12, seconds=5)
+    with patch.object(schedule, "next_run", lambda name: in_a_while):
+        said = desk.arc("why", uid(1)).out
+    assert "; it looks in 12m; not to wait: arc sensors run fleet-router" in said
 
 
 def test_a_task_that_nobody_may_do_stays_with_the_hub_and_says_by_which_rule(desk: Desk) -> None:
