@@ -134,8 +134,9 @@ def _posted(
     if said.get("ok") is not True or not isinstance(data, dict):
         found = said.get("error")
         error_said: JsonObject = found if isinstance(found, dict) else {}
+        code = error_said.get("code") or NotSent.code
         raise NotSent(f"{entry.name}: answered {status}: {error_said.get('message')}",
-                      hint=str(error_said.get("hint") or ""))  # fmt: skip
+                      hint=str(error_said.get("hint") or f"arc explain {code}"))  # fmt: skip
     return Told(data)
 
 

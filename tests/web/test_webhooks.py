@@ -242,3 +242,18 @@ def test_the_commands_list_show_and_try_a_webhook(hooked: Stage) -> None:
     assert tried.code == 2, tried.err  # what fits fleet.yaml now has no p, which the hub wants
     said = desk.arc("webhooks", "test", "ci")
     assert (said.code, "no page answers" in said.err) == (1, True)
+    assert "arc up --web" in said.err
+
+
+def test_a_message_that_the_page_refuses_is_not_told_to_start_a_page(
+    hooked: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: who sent one message twice was told to start the page that had answered."""
+    (hooked.desk.place / "fleet.yaml").write_text(
+        "version: 1\nnodes: []\nwebhooks:\n  ci: {secret_file: secret, task: {subject: '{t}'}}\n")
+    refused = b'{"ok": false, "error": {"code": "ARC-WEBHOOK-REPLAYED", "message": "was taken"}}'
+    monkeypatch.setattr("arc.cli.webhook_words._answer_to", lambda *_: (409, refused))
+    said = hooked.desk.arc("webhooks", "test", "ci")
+    assert "answered 409: was taken" in said.err
+    assert "hint: arc explain ARC-WEBHOOK-REPLAYED" in said.err
+    assert "arc up --web" not in said.err
