@@ -15,6 +15,7 @@ from .strict import JsonObject, JsonValue, decode_object, kind_of
 
 ANSWER_MAX = 256 * 1024
 OUTPUT_MAX = 64 * 1024  # bytes of `output`, `artifacts` and unknown fields together, as JSON
+WANTED = 'a JSON object belongs there, such as {"output": "a text"}'
 _KIND_MAX = 64
 _MESSAGE_MAX = 2000
 _TOKEN_NAMES_MAX = 16
@@ -54,9 +55,14 @@ def read_answer(folder: AttemptFolder) -> Answer:
     """Never raises: a bad answer is an `Answer` whose `problem` says what is wrong with it."""
     try:
         raw = read_untrusted(folder.answer, ANSWER_MAX)
-        return Answer(given=False) if raw is None else parse_answer(raw)
-    except (BadInput, EvidenceUnreadable) as error:
+    except EvidenceUnreadable as error:
         return Answer(problem=f"answer.json: {error}")
+    try:
+        return Answer(given=False) if raw is None else parse_answer(raw)
+    except BadInput as error:
+        # Who writes a bare text there does not know yet what belongs there.
+        wanted = "" if raw and raw.lstrip()[:1] == b"{" else f"; {WANTED}"
+        return Answer(problem=f"answer.json: {error}{wanted}")
 
 
 def parse_answer(raw: bytes) -> Answer:

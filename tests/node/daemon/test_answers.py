@@ -37,6 +37,7 @@ def test_a_good_answer_is_kept_with_its_cost(node: Node) -> None:
     ("script", "why"),
     [
         (answering("{"), "not JSON"),
+        (answering("hello"), 'a JSON object belongs there, such as {"output": "a text"}'),
         (answering('{"output": 1, "output": 2}'), "twice"),
         (answering('{"cost_usd": 0.12}'), "cost_usd"),
         (answering('{"output": NaN}'), "NaN"),
