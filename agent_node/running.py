@@ -25,6 +25,7 @@ class AlreadyRunning(NodeError):
     """Another process holds the node's lock; nothing was changed."""
 
     code = "already_running"
+    hint = "agent-node status shows what it does; agent-node stop ends it"
 
 
 def run(home: Home, *, until_idle: bool = False) -> int:

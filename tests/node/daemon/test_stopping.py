@@ -111,4 +111,5 @@ def test_a_second_daemon_is_refused_and_told_who_works_here(node: Node) -> None:
     assert second.ended() == 1
     assert "already_running" in second.said
     assert str(first.pid) in second.said
+    assert "agent-node stop" in second.said
     node.until(node.add("true"), "COMPLETED")
