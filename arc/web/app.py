@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -114,7 +115,9 @@ def _as_ours(error: Exception) -> ArcError:
     if isinstance(error, ArcError):
         return error
     if isinstance(error, HTTPException):
-        return TurnedAway(error.status_code, str(error.detail))
+        lost = error.status_code == HTTPStatus.NOT_FOUND
+        hint = "what there is: /api/openapi.json" if lost else ""
+        return TurnedAway(error.status_code, str(error.detail), hint=hint)
     if isinstance(error, ClientDisconnect):
         return TurnedAway(400, "left before the end of its request")  # and nobody hears this
     from arc.schedule import fault_of  # what keeps time comes with it, so only in need

@@ -84,6 +84,13 @@ async def test_a_question_that_makes_no_sense_is_refused_by_the_name_of_what_is_
     assert said.said["ok"] is False
 
 
+async def test_an_address_that_is_none_is_answered_with_where_they_all_stand(stage: Stage) -> None:
+    """Seen to fail: a bare "Not Found" to who had typed /api."""
+    said = await asked(stage, "nothing/of/the/kind")
+    assert (said.status, said.code) == (404, "ARC-WEB-REFUSED")
+    assert "/api/openapi.json" in said.said["error"]["hint"]
+
+
 async def test_a_hub_that_is_away_is_said_and_so_is_one_that_takes_too_long(stage: Stage) -> None:
     stage.door.hub_leaves()
     said = await asked(stage, "status")
