@@ -12,8 +12,11 @@ from .newcomers import circle, no_disk_for
 from .transaction import Transaction
 
 _KNOWN = "SELECT 1 FROM task WHERE uid = ? OR key = ?"
-# What an earlier attempt waited for, and has ended: this one was given it when it began.
-_GIVEN = "SELECT needs FROM edge WHERE uid = ? AND n < ? AND came IS NOT NULL"
+# What an earlier attempt waited for, and has ended for good: this one was given it as it began.
+_GIVEN = (
+    "SELECT e.needs FROM edge e JOIN input i ON i.uid = e.uid AND i.source = e.needs AND i.here = 1"
+    " WHERE e.uid = ? AND e.n < ? AND e.came IS NOT NULL AND i.kind = 'outcome'"
+)
 _DAG = "SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?"
 
 

@@ -503,6 +503,19 @@ class PutsBack(Contract):
         assert self.spawn(node, again, child=6, key="k", subject="work 5").outcome == "exists"
         assert node.finish(again).state == "COMPLETED"
 
+    def test_it_waits_again_for_what_lives_again(self, node: NodeAtHand) -> None:
+        got = node.running(a_task(1))
+        self.spawn(node, got, key="k")
+        node.finish(got)
+        dies(node)
+        again = node.running()
+        node.say(c.RetryNow(uid(5)))
+        assert self.spawn(node, again, child=6, key="k", subject="work 5").outcome == "exists"
+        node.finish(again)
+        assert (node.state(uid(1)), node.state(uid(5))) == ("PENDING", "READY")
+        ended(node)
+        assert node.state(uid(1)) == "READY"
+
     def test_who_was_cut_off_after_it_had_spawned_waits_for_that(self, node: NodeAtHand) -> None:
         """Of a task and of a whole graph alike, whose key the second try gives again."""
         got = node.running(a_task(1))
