@@ -95,9 +95,12 @@ class Daemon:
         if run is not None:
             self.dispatcher.stop(run, why)
 
-    def changed(self) -> None:
-        """Something was written: look at everything once before waiting again."""
-        self._dirty = True
+    def changed(self, *, work: bool = True) -> None:
+        """Something was written: look at everything once before waiting again, or soon."""
+        if work:
+            self._dirty = True
+        else:
+            self._upkeep.look_soon(self.changed)
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         """See to it that what runs has ended or been stopped by the deadline."""

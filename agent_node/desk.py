@@ -31,6 +31,7 @@ Outcome = TypeVar("Outcome")
 SessionKind = Literal["hub", "owner", "task"]
 FOR_ALL: tuple[SessionKind, ...] = ("hub", "owner")  # whoever may enter the home
 FOR_TASKS: tuple[SessionKind, ...] = ("task",)
+BRINGS_NO_WORK = frozenset({"escrow", "hold", "commit"})  # steps of a move: none makes a task READY
 
 
 @dataclass(eq=False)
@@ -66,8 +67,11 @@ class Host(Protocol):
     def stop_attempt(self, uid: str, n: int, why: str) -> None:
         """End the program of this attempt; its result is recorded when it has ended."""
 
-    def changed(self) -> None:
-        """Something was written: work may have come, the report is old. Only notes it."""
+    def changed(self, *, work: bool = True) -> None:
+        """Something was written: work may have come, the report is old. Only notes it.
+
+        `work` False: nothing became READY by it, so whatever follows from it may wait a little.
+        """
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         """See to it that what runs has ended or been stopped by the deadline."""
@@ -97,7 +101,7 @@ class NoDaemon:
     def stop_attempt(self, uid: str, n: int, why: str) -> None:
         self.changed()
 
-    def changed(self) -> None:
+    def changed(self, *, work: bool = True) -> None:
         self.wrote = True
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
@@ -188,7 +192,7 @@ class Desk:
     def _applied(self, request: Request) -> None:
         failpoint(f"{request.do}.after")
         if not request.dry_run:
-            self.host.changed()
+            self.host.changed(work=request.do not in BRINGS_NO_WORK)
 
     def report(self) -> JsonObject:
         """fleet-status.json as it is at this moment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from . import daemon_log
@@ -15,6 +16,8 @@ from .timers import Timers
 
 STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this long
 RAISE_WAIT_S = 1.0
+# Whoever was answered is woken on this very processor, and waits for it while we look around.
+LOOK_WAIT_S = 0.02
 FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
 SHORTEN_EVERY_S = 60.0
 
@@ -27,7 +30,7 @@ class Upkeep:
     ) -> None:
         self._store, self._dispatcher, self._timers = store, dispatcher, timers
         self._home, self._shelf = home, shelf_of(home.root)
-        self._flushing = self._raising = False
+        self._flushing = self._raising = self._looking = False
 
     def begin(self) -> None:
         """The rounds start from now."""
@@ -42,6 +45,16 @@ class Upkeep:
         if self._store.unraised and not self._raising:
             self._raising = True
             self._timers.later(RAISE_WAIT_S, self._raise)
+
+    def look_soon(self, look: Callable[[], None]) -> None:
+        """For what nobody waits for; whatever else comes before that is looked at with it."""
+        if not self._looking:
+            self._looking = True
+            self._timers.later(LOOK_WAIT_S, lambda: self._look(look))
+
+    def _look(self, look: Callable[[], None]) -> None:
+        self._looking = False
+        look()
 
     def _flush(self) -> None:
         self._flushing = False

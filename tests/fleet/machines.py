@@ -70,7 +70,7 @@ class QuietHost:
     def stop_attempt(self, uid: str, n: int, why: str) -> None:
         """Nothing is stopped in these stories."""
 
-    def changed(self) -> None:
+    def changed(self, *, work: bool = True) -> None:
         """Nobody reads the report file."""
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:

@@ -28,6 +28,7 @@ from agent_node.runs import Run
 from agent_node.starters import Starters
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.timers import Timers
+from agent_node.upkeep import LOOK_WAIT_S, Upkeep
 from tests.builders import a_clock, a_task, uid
 from tests.node.wire.talking import a_home
 
@@ -202,6 +203,24 @@ def test_what_a_timer_sets_waits_for_the_next_turn() -> None:
     again()
     timers.run_due()
     assert done == [0, 1]
+
+
+def test_what_nobody_waits_for_is_looked_at_once_and_soon(tmp_path: Path) -> None:
+    """Fails when each word sets a timer of its own (three looks where one sees it all), and when
+    the first one is the last: a lease that a later escrow began would end unnoticed.
+    """
+    clock, looks = a_clock(), list[float]()
+    timers, nobody = Timers(clock), cast("Any", None)
+    upkeep = Upkeep(nobody, nobody, timers, a_home(tmp_path / "iris"))
+    began = clock.boottime()
+    for _ in range(2):
+        for _ in range(3):
+            upkeep.look_soon(lambda: looks.append(clock.boottime() - began))
+        assert timers.wait_s(9) == pytest.approx(LOOK_WAIT_S)
+        clock.advance(LOOK_WAIT_S)
+        timers.run_due()
+    assert looks == [pytest.approx(LOOK_WAIT_S), pytest.approx(2 * LOOK_WAIT_S)]
+    assert timers.wait_s(9) == 9
 
 
 def test_a_log_read_far_behind_its_end_is_empty_text(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ class FakeHost:
     def stop_attempt(self, uid: str, n: int, why: str) -> None:
         self.told.append(("stop", uid, n, why))
 
-    def changed(self) -> None:
-        self.told.append(("changed",))
+    def changed(self, *, work: bool = True) -> None:
+        self.told.append(("changed",) if work else ("changed", "no work"))
 
     def drain(self, deadline_s: float | None, then: str, agent: str | None) -> None:
         self.told.append(("drain", deadline_s, then, agent))

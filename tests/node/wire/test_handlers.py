@@ -84,6 +84,21 @@ def test_a_hub_that_says_nothing_new_makes_no_report_old(iris: Talk) -> None:
     assert iris.host.told == [("changed",)] * 2
 
 
+def test_only_what_may_bring_work_has_it_looked_for_at_once(iris: Talk, loom: Talk) -> None:
+    """Guard: `BRINGS_NO_WORK`. With `activate` in it a task that moved starts 20 ms late; without
+    the others whoever was answered waits for a look that finds nothing. Both were seen to fail.
+    """
+    iris.has(1, 2)
+    taken = iris.ask("escrow", to="loom", why="stolen", moves=[a_move(1), a_move(2)])
+    loom.ask("hold", why="stolen", moves=offers_of(taken), **FROM_IRIS)
+    iris.ask("commit", moves=[a_settle(1, "loom")])
+    loom.ask("activate", moves=[a_settle(1, "iris")])
+    iris.ask("abort", moves=[a_settle(2, "loom")])
+    at_once, soon = ("changed",), ("changed", "no work")
+    assert iris.host.told == [at_once, soon, soon, at_once]
+    assert loom.host.told == [soon, at_once]
+
+
 # --- Looking ------------------------------------------------------------------------------------
 
 
