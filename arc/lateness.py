@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .decisions.view import NodeUnseen
+
 TIMES = 4  # as long as the slowest of the others: what is beyond that is no matter of distance
 LEAST_S = 0.25  # nobody is late sooner who answered the last time
 USUAL_TIMES = 2  # as long as the node itself took the last time,
@@ -40,17 +42,21 @@ class Lateness:
     _known: set[str] = field(default_factory=set)  # once answered, or failed: no first contact
     _news: list[LateNews] = field(default_factory=list)
     _told: dict[str, str] = field(default_factory=dict)
+    _failed: dict[str, NodeUnseen] = field(default_factory=dict)  # what came of its last question
     _last: float | None = None  # when the last cycle had been answered
 
     def wait_s(
-        self, waiting: Collection[str], answered: Mapping[str, float], now: float
-    ) -> float | None:
+        self, waiting: Collection[str], answered: Mapping[str, float], now: float, *,
+        unmet: Collection[str] = (),
+    ) -> float | None:  # fmt: skip
         """How long after its questions a cycle may wait for these, given how long each of the
         others took; None: until they have run out of their own time.
 
         Only where most have answered is one of them late, and a first contact takes as long as it
         takes. Who was late the last time says nothing of the others, and is waited for as long as
-        they take (where none of them was asked: took), or as costs them next to nothing.
+        they take (where none of them was asked: took), or as costs them next to nothing. Who failed
+        the last time and is `unmet`, so that a session has to be opened first, is not waited for at
+        all: that takes many times as long as an answer, and succeeds or fails behind the cycle.
         """
         prompt = [name for name in waiting if name not in self._late]
         if len(prompt) > len(answered) or not self._known.issuperset(waiting):
@@ -58,6 +64,8 @@ class Lateness:
         others = answered or {
             name: took for name, took in self._took.items() if name not in self._late
         }
+        if others and all(name in unmet and name in self._failed for name in waiting):
+            return max(others.values())
         spare_s = USUAL_MOST_S if self._last is None else SHARE * (now - self._last)
         usual_s = USUAL_TIMES * max(self._took.get(name, 0.0) for name in waiting)
         return max(
@@ -72,24 +80,32 @@ class Lateness:
         self._late.discard(name)
         self._took[name] = took_s
         self._told.pop(name, None)
+        self._failed.pop(name, None)
 
-    def failed(self, name: str) -> None:
+    def failed(self, name: str, found: NodeUnseen) -> None:
         """An error came instead, while somebody still waited."""
         self._known.add(name)
         self._late.add(name)
+        self._failed[name] = found
+
+    def failure_of(self, name: str) -> NodeUnseen | None:
+        """Why its last question came to nothing, while the next one is open; None: it did not."""
+        return self._failed.get(name)
 
     def gave_up(self, name: str, asked: float) -> None:
         """Nobody waits for it any more; what becomes of it is heard by `came`."""
         self.open[name] = asked
         self._late.add(name)
 
-    def came(self, name: str, now: float, because: str = "") -> None:
-        """An open question has come to its end; empty `because`: with an answer."""
+    def came(self, name: str, now: float, failed: NodeUnseen | None = None) -> None:
+        """An open question has come to its end; no `failed`: with an answer."""
         took_s = now - self.open.pop(name, now)
-        if because:
+        if failed is not None:
             self._took.pop(name, None)
-            self._note(LateNews(name, "answer_never_came", took_s, because))
+            self._failed[name] = failed
+            self._note(LateNews(name, "answer_never_came", took_s, failed.because))
         else:
+            self._failed.pop(name, None)
             self._took[name] = took_s
             self.came_late.add(name)
             self._note(LateNews(name, "answer_came_late", took_s))

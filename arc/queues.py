@@ -11,7 +11,8 @@ from .asking import read_queue
 from .decisions.view import Queue, Queues, QueueUnseen
 from .errors import ArcError
 from .links import Link
-from .survey import DEADLINE_S, rule_of, silent_after
+from .survey import DEADLINE_S
+from .unseen import rule_of, silent_after
 
 
 async def look_into(

@@ -14,8 +14,8 @@ from agent_node.strict import JsonObject, JsonValue
 from .asking import read_reowned, read_shown
 from .decisions.view import FleetView
 from .errors import ArcError, NodeRefused
-from .survey import rule_of
 from .telling import End
+from .unseen import rule_of
 
 BATCH_MAX = 100  # tasks that are looked at, barred and owned again together
 

@@ -13,8 +13,8 @@ from .asking import Moved, read_shown
 from .decisions.view import FleetView, NodeSeen
 from .errors import ArcError, NodeRefused
 from .links import Link
-from .survey import rule_of
 from .telling import End, Word, tell
+from .unseen import rule_of
 
 PAIR_MAX = 200  # doubts of one pair of nodes in one cycle; the rest waits for the next
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -15,38 +15,14 @@ from agent_node.strict import JsonObject
 from .asking import read_report
 from .decisions.domains import Role
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
-from .errors import (
-    AnswerUnreadable,
-    ArcError,
-    HostKeyChanged,
-    HostKeyType,
-    HostKeyUnknown,
-    LoginRefused,
-    NodeCannotServe,
-    NodeRefused,
-    NodeSilent,
-    NodeUnreachable,
-    NoNodeProgram,
-    OtherHub,
-    OutcomeUnknown,
-    WrongNode,
-)
+from .errors import AnswerUnreadable, ArcError, NodeSilent
 from .lateness import Lateness
 from .links import Link
 from .tally import NOT_OVER_A_WIRE
+from .unseen import silent_after, unseen
 
 DEADLINE_S = 10.0
 _NOBODYS = Role()
-
-# The first class that fits names the rule; a class stands before those it is a kind of.
-_RULES: tuple[tuple[type[ArcError], str], ...] = (
-    (OtherHub, "other_hub"),
-    (HostKeyChanged, "host_key"), (HostKeyUnknown, "host_key"), (HostKeyType, "host_key"),
-    (LoginRefused, "login"), (NoNodeProgram, "no_node"), (NodeCannotServe, "cannot_serve"),
-    (WrongNode, "wrong_node"),
-    (NodeSilent, "silent"), (NodeUnreachable, "unreachable"), (OutcomeUnknown, "silent"),
-    (AnswerUnreadable, "unreadable"), (NodeRefused, "refused"),
-)  # fmt: skip
 
 
 async def survey(
@@ -122,6 +98,7 @@ class _Round:
         self._rings = asyncio.Event()
         self._looks: set[asyncio.Task[None]] = set()
         self._waiting = set(links)
+        self._unmet: set[str] = set()
         self._answered: dict[str, float] = {}  # how long each took, over a wire
         self._found: dict[str, _Answered | NodeUnseen] = {}
         self._broke: BaseException | None = None  # a look ended as none should
@@ -147,7 +124,8 @@ class _Round:
         """Whether there is something to read; False: who has not answered is late."""
         limit_s = None
         if self._late is not None:
-            limit_s = self._late.wait_s(self._waiting, self._answered, self._began)
+            limit_s = self._late.wait_s(self._waiting, self._answered, self._began,
+                                        unmet=self._unmet)  # fmt: skip
         try:
             async with asyncio.timeout_at(None if limit_s is None else began + limit_s):
                 await self._rings.wait()  # not for ever: every question has its own limit
@@ -169,18 +147,25 @@ class _Round:
         if self._late is None:
             return
         for name in self._waiting:
-            self._found[name] = _unseen(name, self._role(name), self._no_answer_yet(name))
+            self._found[name] = self._still_unseen(name, self._how_late())
             self._late.gave_up(name, self._began)
         for look in self._looks:
             self._late.background.add(look)
             look.add_done_callback(self._late.background.discard)
         self._late.over(self._clock.boottime())
 
-    def _no_answer_yet(self, name: str) -> NodeSilent:
+    def _how_late(self) -> str:
         ms = 1000 * (self._clock.boottime() - self._began)
         others = 1000 * max(self._answered.values(), default=0.0)
-        text = f"no answer yet ({ms:.0f} ms; the others took {others:.0f} ms at most)"
-        return NodeSilent(name, f"{text}; nothing changed there")
+        return f" ({ms:.0f} ms; the others took {others:.0f} ms at most)"
+
+    def _still_unseen(self, name: str, how_late: str) -> NodeUnseen:
+        """What was wrong the last time says more than that it does not answer yet."""
+        known = self._late.failure_of(name) if self._late is not None else None
+        if known is not None:
+            return replace(known, role=self._role(name))
+        silent = NodeSilent(name, f"no answer yet{how_late}; nothing changed there")
+        return unseen(name, self._role(name), silent)
 
     def _role(self, name: str) -> Role:
         return self._roles.get(name, _NOBODYS)
@@ -190,12 +175,13 @@ class _Round:
         name, met = link.name, link.met
         asked_at = self._late.open.get(name) if self._late is not None else None
         if asked_at is not None:
-            text = f"no answer yet, {self._began - asked_at:.1f} s after it was asked"
-            silent = NodeSilent(name, f"{text}; nothing changed there")
-            self._found[name] = _unseen(name, self._role(name), silent)
+            how_late = f", {self._began - asked_at:.1f} s after it was asked"
+            self._found[name] = self._still_unseen(name, how_late)
             self._waiting.discard(name)
             return
-        if met is not None:
+        if met is None:
+            self._unmet.add(name)
+        else:
             asked = _Asked(link, self._role(name), met.incarnation, self._clock.boottime())
             if link.put("status", partial(self._tell, asked), timeout_s=self._deadline_s):
                 return
@@ -212,7 +198,7 @@ class _Round:
     ) -> None:
         name = asked.link.name
         if isinstance(said, ArcError):
-            self._settle(_unseen(name, asked.role, said), name)
+            self._settle(unseen(name, asked.role, said), name)
             return
         try:
             report = read_report(name, asked.incarnation, said)
@@ -222,14 +208,14 @@ class _Round:
             if says != asked.incarnation and not self._over:
                 self._look_at(asked.link)  # it has to be met anew
             else:
-                self._settle(_unseen(name, asked.role, error), name)
+                self._settle(unseen(name, asked.role, error), name)
 
     def _settle(self, found: _Answered | NodeUnseen, name: str) -> None:
         """What became of this node; after the round it is only told on."""
-        because = found.because if isinstance(found, NodeUnseen) else ""
+        failed = found if isinstance(found, NodeUnseen) else None
         if self._over:
             if self._late is not None:
-                self._late.came(name, self._clock.boottime(), because)
+                self._late.came(name, self._clock.boottime(), failed)
             return
         self._found[name] = found
         self._waiting.discard(name)
@@ -237,10 +223,10 @@ class _Round:
             self._answered[name] = found.took_s
         if self._late is None:
             return
-        if isinstance(found, _Answered):
-            self._late.answered(name, found.took_s)
+        if isinstance(found, NodeUnseen):
+            self._late.failed(name, found)
         else:
-            self._late.failed(name)
+            self._late.answered(name, found.took_s)
 
     def _look_at(self, link: Link) -> None:
         look = asyncio.create_task(self._look(link, self._role(link.name)))
@@ -262,9 +248,9 @@ class _Round:
             one, received = _Asked(link, role, "", asked), self._clock.boottime()
             found = one.answered(report, received, self._since)
         except ArcError as error:
-            found = _unseen(link.name, role, error)
+            found = unseen(link.name, role, error)
         except TimeoutError:
-            found = _unseen(link.name, role, silent_after(link.name, self._deadline_s))
+            found = unseen(link.name, role, silent_after(link.name, self._deadline_s))
         self._settle(found, link.name)
 
 
@@ -280,17 +266,3 @@ async def _report(link: Link, deadline_s: float) -> StatusReport:
     met = await link.meet(anew=True)
     result = await link.ask("status", timeout_s=deadline_s)
     return read_report(link.name, met.incarnation, result)
-
-
-def silent_after(node: str, deadline_s: float) -> NodeSilent:
-    """Nothing came, and nothing was changed."""
-    return NodeSilent(node, f"no answer within {deadline_s:g}s; nothing changed there")
-
-
-def _unseen(node: str, role: Role, error: ArcError) -> NodeUnseen:
-    return NodeUnseen(node, rule_of(error), str(error), error.code, role)
-
-
-def rule_of(error: ArcError) -> str:
-    """The rule by which a node counts as unseen: unreachable, host_key, login, silent, …"""
-    return next((rule for kind, rule in _RULES if isinstance(error, kind)), "unreachable")

@@ -18,7 +18,7 @@ from .asking import Asked, Moved
 from .decisions.explain import Steal
 from .errors import ArcError, NodeRefused
 from .links import Link
-from .survey import rule_of
+from .unseen import rule_of
 from .telling import End, Word, may_have_happened, meet, send, tell
 
 LEASE_S = 60.0

@@ -125,10 +125,14 @@ class ALink:
     ) -> None:
         self.name, self._saying, self.incarnation = name, saying, incarnation
         self.requests, self.closed, self.anew = 0, 0, 0
+        self.is_met = True
         self.asked: list[tuple[str, JsonObject]] = []
 
     @property
-    def met(self) -> Met:
+    def met(self) -> Met | None:
+        return self._greeted() if self.is_met else None
+
+    def _greeted(self) -> Met:
         return Met(self.name, self.incarnation, 1, 1, "active", "0.1.0", 1,
                    waits_for_hub=False, at="2026-03-10T03:45:00.000Z", clock_off_s=0.0)  # fmt: skip
 
@@ -141,7 +145,7 @@ class ALink:
 
     async def meet(self, *, anew: bool = False) -> Met:
         self.anew += anew
-        return self.met
+        return self._greeted()
 
     def put(self, do: str, told: Told, *, timeout_s: float) -> bool:
         return False

@@ -6,7 +6,7 @@ import ast
 import re
 
 from agent_node.task import CHANGES, State
-from arc.survey import _RULES
+from arc.unseen import RULES
 from tests.hub.cli.test_commands_page import there as commands
 from tools.document import error_classes, hub_codes, render_errors, render_map
 from tools.draw_states import render_states
@@ -87,7 +87,7 @@ def test_whatever_an_operator_may_meet_at_night_has_a_line() -> None:
     page = read("at-3am.md")
     codes = {error.code for error in error_classes()} | refusal_codes()
     codes |= {code for code in hub_codes() if not code.startswith("ARC-CFG-")}  # one row for all
-    codes |= {rule for _, rule in _RULES} | {"suspended", "not_asked"}
+    codes |= {rule for _, rule in RULES} | {"suspended", "not_asked"}
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 

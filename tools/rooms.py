@@ -74,7 +74,7 @@ ROOMS = (
          ("sensors/", *hub("sensor"))),
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
-         ("arc/links/", *hub("asking graph_answers survey lateness looking"
+         ("arc/links/", *hub("asking graph_answers survey unseen lateness looking"
                            " looking_up circling unfound queues tally beside"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",

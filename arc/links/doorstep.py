@@ -54,7 +54,7 @@ class Doorstep:
             self._node, f"prints text before agent-node speaks: {self.noise}", hint=QUIET
         )
 
-    def nobody(self, why: str, *, stderr: bytes, exit_status: int | None) -> ArcError:
+    def nobody(self, why: str, stderr: bytes, exit_status: int | None) -> ArcError:
         """The stream ended before anybody greeted."""
         words = last_words(stderr) or last_words(bytes(self._kept))
         said = f"; last words: {words}" if words else ""

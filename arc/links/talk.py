@@ -16,11 +16,11 @@ from arc.errors import ArcError, NodeRefused, NodeSilent, NodeUnreachable, Outco
 from . import Told
 from .answers import Greeting, changes, code_of, last_words, refusal, text_of, unanswered
 from .asked import Asked, bare, settle
+from .complaints import OFTEN_MAX, OFTEN_S, Complaints
 from .doorstep import Doorstep
 from .familiar import Familiar
 from .way import Channel
 
-STDERR_MAX = 8192  # bytes; the last ones
 UNSENT_MAX = 2 * LINE_MAX  # bytes that wait for a node which does not read
 SHORT, SHORT_MAX = frozenset({"hello", "subscribe"}), 1024 * 1024  # bytes
 OWED_MAX = 256  # answers that came too late, or never: a talk that owes more is over
@@ -46,7 +46,7 @@ class Talk:
         self._owed: set[int] = set()
         self._last_id = 0
         self._doorstep = Doorstep(node)
-        self._stderr = b""
+        self._complaints = Complaints(self._loop.time)
         self._news_since, self._news = 0.0, 0
         self._greeting: asyncio.Future[Greeting] = self._loop.create_future()
         self.over: str | None = None
@@ -85,14 +85,15 @@ class Talk:
 
     def complained(self, data: bytes) -> None:
         """The node wrote this to its stderr; the last of it is kept for an error to repeat."""
-        self._stderr = (self._stderr + data[-STDERR_MAX:])[-STDERR_MAX:]
+        if self.over is None and self._complaints.add(data):
+            self._lied(f"more than {OFTEN_MAX} bytes in {OFTEN_S:g}s on its stderr")
 
     def ended(self, why: str, *, exit_status: int | None = None) -> None:
         """Nothing more will come. Before a greeting that means: no agent-node is there."""
         if not self._greeting.done() and self.over is None:
-            nobody = self._doorstep.nobody(why, stderr=self._stderr, exit_status=exit_status)
+            nobody = self._doorstep.nobody(why, self._complaints.last, exit_status)
             self._nobody_greets(nobody)
-        words = last_words(self._stderr)
+        words = last_words(self._complaints.last)
         self._end(f"{why}; its last words: {words}" if words else why, lies=False)
 
     # --- What the link asks ---------------------------------------------------------------------

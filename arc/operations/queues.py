@@ -11,7 +11,7 @@ from arc.decisions.view import NodeSeen, Queue, QueuedTask, Queues, QueueUnseen
 from arc.errors import ArcError
 from arc.links import Link
 from arc.looking import Look
-from arc.survey import rule_of
+from arc.unseen import rule_of
 
 PAGE = 1000
 FIRST_MAX = 10_000  # tasks of the node that is asked about

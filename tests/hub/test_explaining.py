@@ -16,7 +16,7 @@ from arc.config_keys import keys_of
 from arc.errors import WrongUse
 from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain
 from arc.explaining import sections as sections_in
-from arc.survey import _RULES
+from arc.unseen import RULES
 from tests.test_docs import refusal_codes
 from tools.document import error_classes, hub_codes
 from tools.sources import sources
@@ -40,7 +40,7 @@ def words_of_the_hub() -> set[str]:
 
     Where they stand as literals: the words that say how something ended are none.
     """
-    found = {rule for _, rule in _RULES}
+    found = {rule for _, rule in RULES}
     for source in sources("arc"):
         if source.path in SPEAKERS:
             found |= {node.value for call in ast.walk(source.tree) if isinstance(call, ast.Call)

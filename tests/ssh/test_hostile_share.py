@@ -45,3 +45,4 @@ def test_how_a_hostile_node_shows_in_the_cycle_of_the_others(
           f"{1000 * median(beside):.1f} ms beside it: {own:.2f} times, {100 * share:+.1f} % of "
           f"the time between two; {len(without)} and {len(beside)} cycles in turns")  # fmt: skip
     assert share <= 0.1
+    assert own <= 1.5  # above the noise of a busy machine; it was 2 to 4.5 for two of them

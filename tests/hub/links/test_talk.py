@@ -22,6 +22,7 @@ from arc.errors import (
     OtherHub,
     OutcomeUnknown,
 )
+from arc.links import complaints
 from arc.links import talk as talks
 from arc.links.talk import Talk
 from tests.hub.links.test_familiar import a_status, an_answer
@@ -396,16 +397,38 @@ async def test_nothing_that_a_node_prints_grows_our_memory() -> None:
     """With the ring or the line limit taken away this holds hundreds of MiB."""
     peer = Peer()
     asked = await peer.asked()
-    piece = b"e" * 32768
+    piece, complaint = b"e" * 32768, b"e" * (complaints.OFTEN_MAX // 1000)
     tracemalloc.start()
     for _ in range(1000):
-        peer.talk.complained(piece)
+        peer.talk.complained(complaint)
         peer.says(piece)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     await error_of(asked)
     assert peak < 4 * LINE_MAX
-    assert len(peer.talk._stderr) <= talks.STDERR_MAX
+    assert len(peer.talk._complaints.last) <= complaints.KEPT_MAX
+
+
+async def test_complaints_without_an_end_end_the_talk() -> None:
+    """Seen to fail: they were read for as long as the session stood, at the others' cost."""
+    peer = Peer()
+    asked, changing = await peer.asked(), await peer.asked("add")
+    peer.talk.complained(b"e" * complaints.OFTEN_MAX)
+    assert peer.talk.over is None
+    peer.talk.complained(b"e")
+    assert isinstance(await error_of(asked), AnswerUnreadable)
+    assert isinstance(await error_of(changing), OutcomeUnknown)
+    assert peer.closed
+    assert "on its stderr" in str(peer.talk.over)
+
+
+def test_who_complains_a_little_for_a_long_time_is_left_alone() -> None:
+    at = 0.0
+    heard = complaints.Complaints(lambda: at)
+    for _ in range(10):
+        at += complaints.OFTEN_S
+        assert not heard.add(b"e" * complaints.OFTEN_MAX)
+    assert heard.add(b"e")
 
 
 async def test_a_channel_that_broke_is_noticed_before_anything_leaves() -> None:
