@@ -36,7 +36,7 @@ from .transfers import (
 )
 
 _GIVE_BACK = f"""
-UPDATE task SET state = 'READY', epoch = epoch + 1, xfer = NULL, ready_at = :now
+UPDATE task SET state = 'READY', epoch = epoch + 1, xfer = NULL
  WHERE uid = :uid AND xfer = :xfer AND {may_change(State.READY, State.ESCROW)}
 RETURNING epoch
 """
@@ -121,8 +121,11 @@ def _abort_one(tx: Transaction, command: Abort, move: Settle) -> Transferred:
 
 
 def give_back(tx: Transaction, xfer: str, uid: str, because: Because, *, by: str) -> None:
-    """ESCROW(x) is READY again, at the next epoch, and x is recorded as aborted."""
-    row = tx.db.execute(_GIVE_BACK, {"uid": uid, "xfer": xfer, "now": tx.stamp}).fetchone()
+    """ESCROW(x) is READY again, at the next epoch, and x is recorded as aborted.
+
+    It has waited since it was READY first: who is offered in vain again and again waits for long.
+    """
+    row = tx.db.execute(_GIVE_BACK, {"uid": uid, "xfer": xfer}).fetchone()
     assert row is not None, f"{uid} was not in escrow for {xfer}"
     tx.moves(State.ESCROW, State.READY)
     give_money_back(tx, xfer)

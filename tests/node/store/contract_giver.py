@@ -77,6 +77,22 @@ class Gives(Contract):
         assert (node.state(uid()), node.task(uid()).epoch) == ("READY", 2)
         assert node.claimed().task.uid == uid()
 
+    def test_a_move_that_came_to_nothing_leaves_since_when_it_waits(self, node: NodeAtHand) -> None:
+        """Seen to fail: a task that was offered and given back in each cycle had never waited long,
+        and the node where it stood was never found stalled."""
+        given = node.has(a_task())
+        since = node.task(uid()).ready_at
+        for number in (1, 2):
+            node.wake(after=300)
+            assert node.escrow(xfer(number), node.task(uid())).outcome == "escrowed"
+            assert node.abort(xfer(number), uid()).outcome == "aborted"
+        node.escrow(xfer(3), node.task(uid()))
+        node.wake(after=3600)
+
+        assert (node.state(uid()), node.task(uid()).epoch) == ("READY", given.epoch + 3)
+        assert node.task(uid()).ready_at == since is not None
+        assert node.facts().oldest_ready_at == since
+
     def test_an_escrow_that_was_decided_on_an_older_epoch_is_refused(
         self, node: NodeAtHand
     ) -> None:
