@@ -18,8 +18,8 @@ from .asking import Asked, Moved
 from .decisions.explain import Steal
 from .errors import ArcError, NodeRefused
 from .links import Link
-from .unseen import rule_of
 from .telling import End, Word, may_have_happened, meet, send, tell
+from .unseen import rule_of
 
 LEASE_S = 60.0
 BATCH_MAX = 100  # moves in one request; the node bounds their bytes by itself
@@ -50,6 +50,7 @@ class Terms:
     even_if_pinned: bool = False  # a person's word
     even_if_stopped: bool = False  # the taker need not run anything
     note: Noted | None = None  # hears what a node is about to be given
+    dry_run: bool = False  # both nodes are asked what they would say, and nothing is changed
 
 
 async def carry_out(
@@ -60,14 +61,16 @@ async def carry_out(
     even_if_pinned: bool = False,
     even_if_stopped: bool = False,
     note: Noted | None = None,
+    dry_run: bool = False,
 ) -> tuple[Outcome, ...]:
     """Carry out these moves, and say what became of each, in the order they were given.
 
     Pairs of nodes move at the same time, and the moves of one pair together: five round trips
     however many they are. Nothing is raised for a node that fails: its moves are kept or in doubt.
-    `note` hears of the tasks that a node is about to be given, before it is.
+    `note` hears of the tasks that a node is about to be given, before it is. `dry_run` says what
+    would become of each, by the words of both nodes.
     """
-    terms = Terms(lease_s, even_if_pinned, even_if_stopped, note)
+    terms = Terms(lease_s, even_if_pinned, even_if_stopped, note, dry_run)
     pairs: dict[tuple[str, str, str], list[Steal]] = defaultdict(list)
     for steal in steals:
         pairs[steal.busy, steal.idle, steal.why].append(steal)
@@ -118,6 +121,9 @@ class _Batch:
         held = await self._hold(taken)
         if held is None:
             return
+        if self._terms.dry_run:
+            self._would(held)
+            return
         refused = [xfer for xfer in taken if held[xfer].outcome != "held"]
         kept = [xfer for xfer in taken if held[xfer].outcome == "held"]
         committed, _ = await asyncio.gather(self._commit(kept), self._abort(refused, held))
@@ -135,6 +141,8 @@ class _Batch:
                               "peer_incarnation": self._taker.incarnation}  # fmt: skip
         if self._terms.even_if_pinned:
             fields["even_if_pinned"] = True
+        if self._terms.dry_run:
+            fields["dry_run"] = True
         asked = [Asked(xfer, steal.task.uid, steal.task.epoch)
                  for xfer, steal in self._steals.items()]  # fmt: skip
         try:
@@ -157,17 +165,27 @@ class _Batch:
         }  # fmt: skip
         if self._terms.even_if_stopped or self._taker.name == INBOX:
             fields["even_if_stopped"] = True
+        if self._terms.dry_run:
+            fields["dry_run"] = True
         asked = [Asked(xfer, self._steals[xfer].task.uid) for xfer in taken]
-        if self._terms.note is not None:
+        if self._terms.note is not None and not self._terms.dry_run:
             self._terms.note(self._taker.name, [one.task for one in taken.values() if one.task])
         try:
             return await send(self._taker, "hold", fields, asked)
         except ArcError as error:
-            if may_have_happened(error):
+            if may_have_happened(error) and not self._terms.dry_run:
                 self._fail(taken, error)
                 return None
             rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)
             return {xfer: Moved(xfer, "not_asked", rule, str(error)) for xfer in taken}
+
+    def _would(self, held: Mapping[str, Moved]) -> None:
+        """What would become of each, had this been meant."""
+        for xfer, one in held.items():
+            if one.outcome == "held":
+                self._became[xfer] = Outcome(self._steals[xfer], "moved")
+            else:
+                self._note(xfer, "kept", one)
 
     async def _commit(self, xfers: Sequence[str]) -> dict[str, Moved]:
         """From a `committed` on the task belongs to the taker."""
@@ -246,7 +264,8 @@ class _Batch:
 
     def _fail(self, xfers: Mapping[str, object], error: ArcError) -> None:
         """The first step failed as a whole: in doubt only if it may have happened."""
-        outcome = "in_doubt" if may_have_happened(error) else "kept"
+        doubted = may_have_happened(error) and not self._terms.dry_run
+        outcome = "in_doubt" if doubted else "kept"
         self._note_all(list(xfers), outcome, error)
 
     def _doubt(self, xfers: Sequence[str], error: ArcError) -> None:

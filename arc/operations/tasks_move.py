@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
@@ -41,10 +41,27 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
     async with hub.moving:
         found = await asyncio.gather(*(find_task(hub, part) for part in parts))
         steals = [await _steal(hub, one, to, asked) for one in found]
-        if asked.flag("dry_run"):
-            return Told({"planned": steps(steals), "results": [], "dry_run": True})
+        dry_run = asked.flag("dry_run")
         outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"),
-                                   note=tying(hub))  # fmt: skip
+                                   note=tying(hub), dry_run=dry_run)  # fmt: skip
+    if not dry_run:
+        _write_down(hub, outcomes, asked)
+    results: JsonObject = {
+        "planned": steps(steals),
+        "results": [
+            {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
+             "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule,
+             "because": one.because}
+            for one in outcomes
+        ],
+        "dry_run": dry_run,
+    }  # fmt: skip
+    became = {one.outcome for one in outcomes}
+    return Told(results, exit=3 if "in_doubt" in became else 1 if "kept" in became else 0)
+
+
+def _write_down(hub: Hub, outcomes: Sequence[Outcome], asked: Fields) -> None:
+    """Who had what moved, and what came of it."""
     lives = _remember_ends(hub, outcomes)
     because = f"{BY_HAND} by {asked.text_or('by', 'human:unknown')}: "
     because += asked.text_or("reason", "no reason given", 1000)
@@ -60,18 +77,6 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
         hub.journal.runs.log(f"task_{one.outcome}", node=one.steal.idle, task=one.steal.task.uid,
                              fields={"from": one.steal.busy, "to": one.steal.idle,
                                      "rule": one.rule, "because": one.because or because})
-    results: JsonObject = {
-        "planned": steps(steals),
-        "results": [
-            {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
-             "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule,
-             "because": one.because}
-            for one in outcomes
-        ],
-        "dry_run": False,
-    }  # fmt: skip
-    became = {one.outcome for one in outcomes}
-    return Told(results, exit=3 if "in_doubt" in became else 1 if "kept" in became else 0)
 
 
 def _remember_ends(hub: Hub, outcomes: Iterable[Outcome]) -> dict[str, str]:

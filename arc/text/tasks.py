@@ -182,14 +182,10 @@ def render_moved(data: JsonObject, look: Look) -> str:
     """Where each task went, or why it stayed."""
     planned, results = objects(data, "planned"), objects(data, "results")
     short = shorts(planned)
-    if data.get("dry_run"):
-        return "\n".join(
-            f"would move {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
-            f"{said(one.get('from'))} -> {said(one.get('to'))}" for one in planned
-        )  # fmt: skip
+    tells = {"moved": "would move", "kept": "would stay"} if data.get("dry_run") else {}
     return "\n".join(
-        f"{said(one.get('outcome'))} {short[str(one['uid'])]} {subject(one.get('subject'), look)} "
-        f"{said(one.get('from'))} -> {said(one.get('to'))}"
+        f"{tells.get(str(one.get('outcome')), said(one.get('outcome')))} {short[str(one['uid'])]} "
+        f"{subject(one.get('subject'), look)} {said(one.get('from'))} -> {said(one.get('to'))}"
         + (f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("because") else "")
         for one in results)  # fmt: skip
 

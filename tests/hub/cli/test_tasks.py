@@ -13,6 +13,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.clock import iso
+from agent_node.queries import ShowTask
 from arc.decisions.limits import StealLimits
 from arc.schedule import Schedule
 from tests.builders import uid
@@ -331,6 +332,8 @@ def test_a_waiting_task_is_cancelled_and_may_be_retried(desk: Desk) -> None:
     assert "changed  now CANCELLED on iris" in cancelled.out
     assert outcomes(desk.arc("tasks", "retry", uid(1), "--json")) == [(uid(1), "changed")]
     assert desk.nodes.states(1) == {"iris": "READY"}
+    again = desk.arc("tasks", "retry", uid(1))  # seen to fail: it told of a change
+    assert (again.code, "already  now READY on iris" in again.out) == (0, True)
 
 
 def test_several_at_once_take_a_word(desk: Desk) -> None:
@@ -386,6 +389,24 @@ def test_a_node_that_refuses_leaves_the_task_where_it_was(desk: Desk) -> None:
     assert text.out.startswith("kept")
     assert "paused" in text.out
     assert desk.nodes.states(1) == {"iris": "READY"}
+
+
+def test_a_dry_move_says_what_both_nodes_would_say_and_leaves_no_trace(desk: Desk) -> None:
+    """Seen to fail: it would move, whatever the node that was to have it thought of that."""
+    desk.waits("iris", 1)
+    before = desk.nodes.machines["iris"].store.read(ShowTask(uid(1)))
+    desk.arc("nodes", "pause", "loom", "--reason", "disk")
+    for _ in range(2):
+        text = desk.arc("tasks", "move", uid(1), "--to", "loom", "--dry-run")
+        assert text.code == 1
+        assert text.out.startswith("would stay")
+        assert "paused" in text.out
+    said = desk.arc("tasks", "move", uid(1), "--to", "spark", "--dry-run", "--json").data
+    assert [one["outcome"] for one in said["results"]] == ["moved"]
+    assert said["dry_run"] is True
+    assert desk.nodes.machines["iris"].store.read(ShowTask(uid(1))) == before
+    shown = desk.arc("tasks", "show", uid(1), "--json").data
+    assert (shown["hub_moves"], desk.nodes.states(1)) == ([], {"iris": "READY"})
 
 
 @pytest.mark.parametrize(("words", "code"), [
