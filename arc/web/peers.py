@@ -29,7 +29,8 @@ def uid_of(client: Place | None, server: Place) -> int | None:
         except OSError:
             continue
         for cells in map(str.split, lines):
-            if len(cells) > 9 and (_near_of(cells[1]), _near_of(cells[2])) == wanted:  # noqa: PLR2004
+            whole = len(cells) > 9  # noqa: PLR2004 - the columns that are read here
+            if whole and (_near_of(cells[1]), _near_of(cells[2])) == wanted:
                 return None if cells[9] == NOBODYS else int(cells[7])
     return None
 
