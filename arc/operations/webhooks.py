@@ -14,7 +14,7 @@ from agent_node.task import FIELDS
 from arc.adding import Wanted, add_work
 from arc.decisions.webhooks import NoSuchField, example_for, key_of, task_of
 from arc.errors import ArcError, NotFound
-from arc.journal_deliveries import Delivery
+from arc.journal_deliveries import BEGUN, Delivery
 from arc.settings import HookEntry
 
 from . import Told
@@ -106,9 +106,13 @@ async def webhooks_take(hub: Hub, args: JsonObject) -> Told:
     entry = _named(hub, asked.text("name", 64))
     seal, dry_run = asked.text("seal", SEAL), asked.flag("dry_run")
     before = hub.journal.deliveries.known(entry.name, seal)
-    if before is not None:
+    if before is not None and before.outcome != BEGUN:
         raise Replayed(f"{entry.name}: this message was taken at {iso(before.at)} as {before.uid}")
-    wanted = _wanted(entry, asked, seal)
+    # Where a hub died over it the first key counts: the sender's id of a delivery is not signed.
+    wanted = _wanted(entry, asked, seal, begun=before.key if before else "")
+    if before is None and not dry_run:
+        begun = Delivery(entry.name, seal, hub.clock.now(), wanted.key, "", BEGUN)
+        hub.journal.deliveries.take(begun)
     found = await add_work(hub, wanted, dry_run=dry_run)
     if found.rule in CONFLICTS:
         raise OtherContent(f"{entry.name}: {found.because}")
@@ -125,14 +129,14 @@ async def webhooks_take(hub: Hub, args: JsonObject) -> Told:
 
 
 def _note(hub: Hub, taken: Delivery) -> None:
-    """After the task is in the queue: a hub that dies in between finds its key there."""
+    """After the task is in the queue: a hub that died in between finds it by the key it began."""
     hub.journal.deliveries.take(taken)
     if taken.outcome == "added":
         hub.journal.runs.log("work_added", task=taken.uid,
                              fields={"from": f"webhook:{taken.name}"})  # fmt: skip
 
 
-def _wanted(entry: HookEntry, asked: Fields, seal: str) -> Wanted:
+def _wanted(entry: HookEntry, asked: Fields, seal: str, *, begun: str) -> Wanted:
     payload, at = cast("JsonObject", asked.take("payload", _message)), _moment(asked)
     origin = f"webhook:{entry.name}"
     try:
@@ -143,6 +147,8 @@ def _wanted(entry: HookEntry, asked: Fields, seal: str) -> Wanted:
     except (NoSuchField, BadInput) as error:
         raise NotTaken(f"{entry.name}: {error}",
                        hint=f"arc webhooks show {entry.name}") from error  # fmt: skip
+    if begun:
+        key = begun.removeprefix(f"{origin}:")
     return Wanted(f"{origin}:{key}", origin, at, key, task)
 
 
