@@ -55,7 +55,7 @@ def read_answer(folder: AttemptFolder) -> Answer:
     """Never raises: a bad answer is an `Answer` whose `problem` says what is wrong with it."""
     try:
         raw = read_untrusted(folder.answer, ANSWER_MAX)
-    except EvidenceUnreadable as error:
+    except (BadInput, EvidenceUnreadable) as error:
         return Answer(problem=f"answer.json: {error}")
     try:
         return Answer(given=False) if raw is None else parse_answer(raw)
