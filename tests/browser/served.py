@@ -123,7 +123,8 @@ def a_hub(names: list[str] | tuple[str, ...] = NAMES) -> HubMade:
                   for name in names},
         "inbox": {"seen": True, "pending": 2}, "graphs": {},
         "stranded": {"now": [], "today_s": 732.0, "by_cause": {}, "by_node": {}},
-        "sensors": [{"sensor": "fleet-router", "state": "on time", "summary": "nothing to do"}],
+        "sensors": [{"sensor": "fleet-router", "state": "on time", "summary": "nothing to do"},
+                    {"sensor": "fleet-health", "state": "on time", "every_s": 1800.0}],
         "moves": [], "cursors": {"run": 1, "move": 1, "look": "x", "rows": 1},
     }  # fmt: skip
     hub.answers = {"tasks.list": {"tasks": [a_row(number) for number in range(12)], "more": False,
@@ -168,7 +169,7 @@ def a_why() -> JsonObject:
                    {"rule": "not_stolen_before", "met": False, "said": "already stolen once"}],
         "steps": [{"rule": "another_node", "alone": 4, "left": 4, "dropped": []},
                   {"rule": "nothing_to_do", "alone": 1, "left": 0, "dropped": [
-                      {"node": "loom", "because": "1 running", "changeable": True}]}],
+                      {"node": "loom", "because": "loom: 1 running", "changeable": True}]}],
         "ways": [{"to": "loom", "changes": [{"kind": "domain", "says": "loom also owned research",
                                              "command": "arc nodes edit loom --also research"}]}],
         "by_hand": ["arc tasks move 000000 --to loom"], "moves": None, "life": None,

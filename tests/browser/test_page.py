@@ -81,6 +81,16 @@ async def test_each_panel_says_what_one_looks_at_and_gives_its_command(
         assert (await page.evaluate("navigator.clipboard.readText()")).startswith("arc ")
 
 
+async def test_a_sensor_is_told_with_its_setting_and_not_with_how_its_runs_lay(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: a router of 30m that submitted graphs had woken was said to run every 1s."""
+    page = await look.at(served.url)
+    await show_all(page)
+    row = page.locator("#sensors .sensor-row", has=page.locator("span:text-is('health')"))
+    await row.locator("text=every 30m").wait_for()
+
+
 async def test_there_is_a_table_behind_each_plot(look: Looking, served: Served) -> None:
     page = await look.at(served.url)
     await show_all(page)
@@ -128,6 +138,7 @@ async def test_a_task_opens_with_its_life_its_reasons_and_its_log(
     assert await drawer.locator("strong", has_text="Summarise the SIP thread").count() == 1
     assert await drawer.locator("td", has_text="already stolen once").count() == 1
     assert await drawer.locator("td", has_text="loom: 1 running").count() == 1
+    assert await drawer.locator("td", has_text="loom: loom").count() == 0
     await drawer.locator("button", has_text="end of its output").click()
     await drawer.locator("pre", has_text="a line").wait_for()
     assert "task=01JQ" in page.url

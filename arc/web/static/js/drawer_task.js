@@ -55,7 +55,7 @@ function whyTable(why, task) {
   const steps = sifts.length ? table("Who might take it, condition by condition",
     ["condition", "alone", "left", "who drops out here"],
     sifts.map((/** @type {any} */ one) => [one.rule, one.alone, one.left,
-      el("span", {}, one.dropped.map((/** @type {any} */ out) => el("div", {}, `${out.node}: ${out.because}`,
+      el("span", {}, one.dropped.map((/** @type {any} */ out) => el("div", {}, `${out.node}: ${out.because.replace(`${out.node}: `, "")}`,
         out.changeable ? el("span", { class: "dim" }, " (can be changed)") : null)))])) : null;
   const ways = (why.ways ?? []).map((/** @type {any} */ one) => el("li", {}, `to ${one.to} if ${
     one.changes.map((/** @type {any} */ change) => change.says).join(" and ")} `,

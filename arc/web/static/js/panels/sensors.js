@@ -34,7 +34,8 @@ function drawSensors(body, data, sum) {
     : bad.length ? `${counted(bad.length, "sensor")} had trouble` : "all well");
   const quiet = states.filter((/** @type {any} */ one) => !data.sensors.some((/** @type {any} */ some) => some.sensor === one.sensor));
   put(body, data.sensors.length ? null : el("p", { class: "plain" }, "no run in this stretch of time"),
-    data.sensors.map((/** @type {any} */ one) => row(one, data, body.clientWidth || 320)),
+    data.sensors.map((/** @type {any} */ one) => row(one, data, body.clientWidth || 320,
+      states.find((/** @type {any} */ some) => some.sensor === one.sensor)?.every_s ?? one.usual_s)),
     quiet.length ? el("p", { class: "dim" }, `without a run here: ${quiet.map((/** @type {any} */ one) =>
       `${one.sensor} (${one.state})`).join(", ")}`) : null,
     behind("sensors", "as a table", () => table("Runs of each sensor",
@@ -43,8 +44,9 @@ function drawSensors(body, data, sum) {
         one.bad.late ?? 0, one.bad.failed ?? 0, one.bad.could_not_look ?? 0, one.summary]))));
 }
 
-/** @param {any} one @param {any} data @param {number} wide */
-function row(one, data, wide) {
+/** @param {any} one @param {any} data @param {number} wide
+ * @param {number | null} every what its setting says; of the past, how its runs lay */
+function row(one, data, wide, every) {
   const width = Math.max(80, wide - 8.5 * 14 - 6 * 14 - 12);
   const x = (/** @type {number} */ t) => 3 + (t / data.span_s) * (width - 6);
   const svg = draw("svg", { width, height: TALL, role: "img", "aria-label": `${one.sensor}: ${counted(one.runs, "run")}` },
@@ -58,5 +60,5 @@ function row(one, data, wide) {
     }));
   const name = el("span", { title: one.summary }, one.sensor.replace(/^fleet-/, ""));
   return el("div", { class: "sensor-row" }, name, svg, el("span", { class: "dim number" },
-    one.usual_s === null ? `${one.runs}×` : `every ${lasting(one.usual_s)}`));
+    every === null ? `${one.runs}×` : `every ${lasting(every)}`));
 }
