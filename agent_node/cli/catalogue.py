@@ -51,7 +51,7 @@ COMMANDS: dict[str, Command] = {
     "retry": Command("changing", "Work", "run tasks again that ended badly"),
     "resolve": Command("changing", "Work", "say what became of a task nobody can know about"),
     "release": Command("changing", "Work", "let a quarantined task run here again"),
-    "pause": Command("steering", "The whole node", "start nothing new; running work ends"),
+    "pause": Command("steering", "The whole node", "start nothing new; what runs goes on"),
     "resume": Command("steering", "The whole node", "start work again"),
     "drain": Command("steering", "The whole node", "start nothing new and give waiting work away"),
     "heartbeat": Command("inside", "From inside a running task", "say that the task is alive"),

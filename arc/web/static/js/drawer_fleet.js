@@ -18,7 +18,7 @@ export function drawFleet(place) {
       ["moves", paused ? `paused by ${paused.by} since ${day(paused.at)}: ${paused.reason}` : "as the sensors decide"],
       ...[...states].sort().map(([state, count]) => [`nodes ${state}`, count])]
       .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : el("p", { class: "plain" }, "the hub has told nothing yet"),
-    el("p", { class: "dim" }, "Pausing it: nothing new starts or moves, on any node; running work ends. Resuming it: also nodes that were paused one by one."),
+    el("p", { class: "dim" }, "Pausing it: nothing new starts or moves, on any node; what runs goes on. Resuming it: also nodes that were paused one by one."),
     actions("fleet", { state: fleetState(now) }),
     el("p", { class: "actions" }, typed("arc status")));
 }

@@ -92,8 +92,8 @@ function pausing() {
   pause(!isPaused());
   const button = byId("pause");
   button.setAttribute("aria-pressed", String(isPaused()));
-  put(button, isPaused() ? "go on" : "pause");
-  tell(isPaused() ? "paused" : "following the fleet");
+  put(button, isPaused() ? "go on" : "freeze");
+  tell(isPaused() ? "this page stands still; the fleet does not" : "following the fleet");
 }
 
 function tick() {
