@@ -216,7 +216,8 @@ def render_why_node(data: JsonObject, look: Look) -> str:
     parts += _planned(data, look)
     elsewhere = by_count(objects(data, "elsewhere"))
     if elsewhere:
-        parts.append("what waits on other nodes, by the first rule that keeps it from here")
+        parts.append("what waits on other nodes, by the first rule that keeps it from here; "
+                     "may_be_given: none does")
         parts += [f"  {count:>6} {rule}{': ' + said(why) if why else ''}"
                   for rule, count, why in elsewhere]  # fmt: skip
     stranded = inside(data, "stranded")

@@ -48,7 +48,7 @@ function why(data) {
       stranded.rule || "nobody looked"}: ${said(stranded.because)}`) : null,
     checked("to be given work", data.receives), checked("to have work taken from it", data.gives),
     moves("the next run brings", data.gets), moves("the next run takes", data.loses),
-    data.elsewhere?.length ? el("div", {}, el("h3", {}, "what waits elsewhere, by the rule that keeps it from here"),
+    data.elsewhere?.length ? el("div", {}, el("h3", {}, "what waits elsewhere, by the rule that keeps it from here; may_be_given: none does"),
       table("What waits elsewhere", ["tasks", "rule", "because"], data.elsewhere.map((/** @type {any} */ one) =>
         [one.count, one.rule, one.because || "-"]))) : null,
     (data.could_not_look ?? []).map((/** @type {any} */ one) => el("p", { class: "trouble" },
