@@ -31,8 +31,8 @@ from agent_node.cli import main
 
 sys.exit(main())
 """
-# Before the `__main__` of a zip Python imports `runpy`, and for it sixteen modules of its library:
-# that costs as much again as Python itself. The first of them that is not built in is `importlib`,
+# Before the `__main__` of a zip Python imports `runpy`, and for it some twenty modules of its
+# library, which cost as much again as Python itself. The first that is not built in is `importlib`,
 # and it is looked for in the zip. Where it is not, some day, `cli.main` hands over a little later.
 FIRST = b"""\
 import sys

@@ -59,7 +59,7 @@ def imported(said: str) -> set[str]:
 def test_a_session_of_a_running_daemon_loads_one_module_more_than_python(
     home: Home, zipapp: Path, version: str
 ) -> None:
-    """Guard: `FIRST`. Without it Python itself loads sixteen for a zip, and the long way sixty.
+    """Guard: `FIRST`. Without it Python itself loads twenty for a zip, and the long way sixty.
 
     A Python that begins a zip in another way works as well, and this test is how it is noticed.
     """
