@@ -18,6 +18,7 @@ LINE_MAX = 4096  # of what the daemon itself says on the connection; a pipe take
 GONE = "the talk ended early; what was asked and not answered may have happened: ask again"
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 PATIENCE_S = 30.0
+LOOK_S = 60.0  # so often a session looks whether its hub is still there
 _OTHERS = 0o077
 _FOLDER = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
 
@@ -50,13 +51,15 @@ def can_be_waited_for(descriptor: int) -> bool:
 def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
     """The daemon takes our stdin and stdout and talks itself: no byte makes a detour."""
     before = [(descriptor, posix.get_blocking(descriptor)) for descriptor in (stdin, stdout)]
-    daemon.settimeout(None)  # from here on it is the hub that decides how long this takes
+    daemon.settimeout(LOOK_S)  # from here on it is the hub that decides how long this takes
     rights = b"".join(one.to_bytes(4, sys.byteorder) for one in (stdin, stdout))
     try:
         _give(daemon, rights)
-        said = _line_of(daemon)
+        said = _line_of(daemon, stdin)
     finally:
         daemon.close()
+    if said is None:
+        return FAILED
     # Only now that the daemon has let go: it must never meet a descriptor that blocks. Whoever
     # interrupts this process leaves them as they are.
     for descriptor, blocking in before:
@@ -77,18 +80,35 @@ def _give(daemon: _socket.socket, rights: bytes) -> None:
         return  # it would not have us; why, it may have said before it closed
 
 
-def _line_of(daemon: _socket.socket) -> bytes:
-    """How the talk ended, or why there is none; empty: the daemon is gone without a word."""
-    said = b""
+def _line_of(daemon: _socket.socket, stdin: int) -> bytes | None:
+    """How the talk ended, or why there is none; empty: the daemon is gone without a word. None: it
+    is there and silent although the hub has left. Who waits for one that was stopped would stay
+    for ever, and each hub that comes again would leave one more.
+    """
+    said, left = b"", False
     while b"\n" not in said and len(said) < LINE_MAX:
         try:
             more = daemon.recv(LINE_MAX - len(said))
+        except TimeoutError:
+            if left:
+                return None
+            left = _has_left(stdin)
+            continue
         except ConnectionError:
             break
         if not more:
             break
         said += more
     return said
+
+
+def _has_left(stdin: int) -> bool:
+    """Whether nobody writes there any more, also where what was written is still to be read."""
+    import select  # only here: most sessions are over, or have a hub, before it is needed
+
+    poll = select.poll()
+    poll.register(stdin, 0)
+    return bool(poll.poll(0))
 
 
 def _pass_on(stdout: int, said: bytes) -> None:

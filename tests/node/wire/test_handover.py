@@ -10,11 +10,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from agent_node import handover
 from agent_node.handover import hand_over
 from agent_node.home import Home
 from agent_node.packing import build_zipapp
@@ -202,6 +204,26 @@ def test_a_daemon_that_closes_before_it_is_asked_is_heard_all_the_same() -> None
     assert hand_over(ours, stdin, stdout) == 1
     assert os.read(hub_hears, 4096) == refusal
     for descriptor in (stdin, hub_says, hub_hears, stdout):
+        os.close(descriptor)
+
+
+def test_who_waits_for_a_stopped_daemon_leaves_when_its_hub_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen to fail: while a daemon is stopped, each hub that comes again left a process behind."""
+    monkeypatch.setattr(handover, "LOOK_S", 0.05)
+    ours, daemon = _socket.socketpair()
+    (stdin, hub_says), (hub_hears, stdout) = os.pipe(), os.pipe()
+    os.write(hub_says, b"a request that nobody reads\n")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(hand_over, ours, stdin, stdout)
+        assert wait([waiting], timeout=0.5).not_done, "the hub is there: it decides how long"
+        os.set_blocking(stdin, False)  # as a daemon does with what it was given
+        os.close(hub_says)
+        assert waiting.result(timeout=30) == 1
+    assert not os.get_blocking(stdin), "a daemon that goes on must not meet one that blocks"
+    daemon.close()
+    for descriptor in (stdin, hub_hears, stdout):
         os.close(descriptor)
 
 
