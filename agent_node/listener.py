@@ -227,6 +227,8 @@ class Peer:
             wanted[self._out] = wanted.get(self._out, 0) | selectors.EVENT_WRITE
         if self._handed:
             wanted[self._connection.fileno()] = selectors.EVENT_READ
+        if wanted == self._masks:
+            return
         for descriptor in self._masks.keys() - wanted.keys():
             self._doorway.selector.unregister(descriptor)
         for descriptor, mask in wanted.items():
