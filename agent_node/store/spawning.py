@@ -17,6 +17,13 @@ _GIVEN = (
     "SELECT e.needs FROM edge e JOIN input i ON i.uid = e.uid AND i.source = e.needs AND i.here = 1"
     " WHERE e.uid = ? AND e.n < ? AND e.came IS NOT NULL AND i.kind = 'outcome'"
 )
+# A person's `retry` lets a task wait anew. An attempt that was brought along has no number here.
+_PUT_BACK = """
+SELECT count(*) FROM attempt WHERE uid = :uid AND outcome = 'waiting'
+   AND coalesce(end_event, 0) > coalesce(
+       (SELECT max(seq) FROM event WHERE uid = :uid AND n IS NULL AND event = 'task_retried'), -1)
+"""
+PUT_BACK_MAX = 100  # times that one task is put back to wait for what it made, at no cost of tries
 _DAG = "SELECT json_extract(spec, '$.dag') FROM task WHERE uid = ?"
 
 
@@ -49,4 +56,17 @@ def ask_to_wait(tx: Transaction, parent: Parent, uids: list[str]) -> None:
     round_about = circle(tx, [parent.uid], fresh)
     if round_about is not None:
         raise Refused("refused", round_about.text, round_about.rule)
+    _check_how_often(tx, parent.uid)
     wait_for(tx, parent.uid, parent.n, fresh)
+
+
+def _check_how_often(tx: Transaction, uid: str) -> None:
+    """A program that makes a new child whenever it begins would be put back for ever."""
+    (times,) = tx.db.execute(_PUT_BACK, {"uid": uid}).fetchone()
+    if times >= PUT_BACK_MAX:
+        text = (
+            f"{uid} was put back to wait {times} times already, the most there is: a program that"
+            " begins anew each time and spawns without --key makes a new child at every start;"
+            " give the child a key (--key NAME; of a graph, its key)"
+        )
+        raise Refused("refused", text, "put_back_too_often")

@@ -14,6 +14,7 @@ from agent_node import moves as m
 from agent_node.errors import Refused
 from agent_node.graph_document import read_graph
 from agent_node.graphs import Derived, Graph
+from agent_node.store.spawning import PUT_BACK_MAX
 from agent_node.strict import JsonObject, JsonValue
 from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
@@ -502,6 +503,38 @@ class PutsBack(Contract):
         again = node.running()
         assert self.spawn(node, again, child=6, key="k", subject="work 5").outcome == "exists"
         assert node.finish(again).state == "COMPLETED"
+
+    def begin_anew(self, node: NodeAtHand, times: int) -> c.Claimed:
+        """A program that makes a new child whenever it begins, so many times; then it runs."""
+        got = node.running()
+        for _ in range(times):
+            self.spawn(node, got, child=100 + got.n)
+            node.finish(got)
+            ended(node)
+            got = node.running()
+        return got
+
+    def test_a_task_is_put_back_to_wait_so_many_times_and_no_more(self, node: NodeAtHand) -> None:
+        """Without the bound it would begin anew for ever: what waits costs no try."""
+        node.has(a_task(1))
+        got = self.begin_anew(node, PUT_BACK_MAX)
+        graph, parent = a_graph(a=[]), g.Parent(uid(1), got.n, waits=True)
+        for refused in (lambda: self.spawn(node, got, child=6),
+                        lambda: node.say(g.Submit(graph, parent=parent))):  # fmt: skip
+            with pytest.raises(Refused, match=f"{uid(1)} was put back .* 100 times.*--key") as no:
+                refused()
+            assert (no.value.rule, "\n" in no.value.message) == ("put_back_too_often", False)
+        assert (node.state(uid(6)), node.ask(g.WaitAsked(uid(1), got.n))) == (None, False)
+        assert self.spawn(node, got, child=7, waits=False).outcome == "added"
+        assert node.finish(got).state == "COMPLETED"
+
+    def test_a_person_who_retries_it_lets_it_wait_again(self, node: NodeAtHand) -> None:
+        node.has(a_task(1, max_attempts=1))
+        got = self.begin_anew(node, PUT_BACK_MAX)
+        assert node.finish(got, "failed", error_kind="crash").state == "DEAD_LETTERED"
+        node.say(c.RetryNow(uid(1), "its program has a key now"))
+        again = node.running()
+        assert (again.n, self.spawn(node, again, child=6).outcome) == (PUT_BACK_MAX + 2, "added")
 
     def test_it_waits_again_for_what_lives_again(self, node: NodeAtHand) -> None:
         got = node.running(a_task(1))
