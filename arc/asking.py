@@ -253,7 +253,8 @@ def read_shown(node: str, uid: str, result: JsonObject) -> Shown:
             for name in ("attempts", "moves", "events")
         )
         order = said.inside("order").values if said.has("order") else {}
-        return Shown(task, attempts, moves, events, order=order)
+        care = said.inside("care").values if said.has("care") else {}
+        return Shown(task, attempts, moves, events, care, order)
 
 
 def read_events(node: str, result: JsonObject) -> tuple[JsonObject, ...]:

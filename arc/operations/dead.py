@@ -19,6 +19,7 @@ from arc.errors import Ambiguous, ArcError, NotFound, NotFoundYet
 from arc.links import Link
 
 from . import Told
+from .dead_decisions import decisions_about, moved_letter
 from .everybody import Answers, check_node, link_of, not_asked
 
 if TYPE_CHECKING:
@@ -120,15 +121,32 @@ async def dead_show(hub: Hub, args: JsonObject) -> Told:
         letter = pick(pile, part)
     except (NotFound, NotFoundYet):
         pile = await pile_of(hub, Meant(), resolved=True)
-        letter = pick(pile, part)
+        letter = await _decided(hub, pile, part)
+    decisions, unheard = await decisions_about(hub, letter)
+    said = (*pile.warnings, *unheard)
     data: JsonObject = {
         **letter_line(letter), "task": to_wire(letter.task),
         "history": [dict(one) for one in letter.attempts], "after": None, "next": None,
+        "decisions": decisions,
     }  # fmt: skip
     if not asked.has("attempts") and not asked.has("after"):
-        return Told(data, warnings=pile.warnings)
+        return Told(data, warnings=said)
     page, warnings = await _attempts(hub, letter, asked)
-    return Told({**data, **page}, warnings=(*pile.warnings, *warnings))
+    return Told({**data, **page}, warnings=(*said, *warnings))
+
+
+async def _decided(hub: Hub, pile: Pile, part: str) -> Letter:
+    """What was a dead letter, also where it moved on since: then no record says so where it is."""
+    try:
+        return pick(pile, part)
+    except (NotFound, NotFoundYet):
+        try:
+            letter = await moved_letter(hub, part)
+        except ArcError:
+            letter = None  # no such task: what the pile says of it is nearer
+        if letter is None:
+            raise
+        return letter
 
 
 async def _attempts(

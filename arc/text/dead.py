@@ -70,13 +70,11 @@ def render_letter(data: JsonObject, look: Look) -> str:
     if data.get("next"):
         lines.append(f"  … and more: --after {said(data.get('next'))}")
     lines.append(f"  cost in all: {_money(data.get('total_cost_usd'))}")
-    reviewed, resolved = inside(data, "reviewed"), inside(data, "resolution")
-    if reviewed:
-        lines.append(f"  reviewed by {said(reviewed.get('by'))} {said(reviewed.get('at'))}: "
-                     f"{said(reviewed.get('note'))}")  # fmt: skip
-    if resolved:
-        lines.append(f"  {said(resolved.get('what'))} by {said(resolved.get('by'))} "
-                     f"{said(resolved.get('at'))}: {said(resolved.get('reason'))}")  # fmt: skip
+    lines += [
+        f"  {said(one.get('what'))} by {said(one.get('by'))} {said(one.get('at'))}"
+        f" on {said(one.get('node'))}: {said(one.get('reason'))}"
+        for one in objects(data, "decisions")
+    ]
     uid = said(data.get("uid"))
     if not is_dead:
         return "\n".join([*lines, f"  now: arc tasks show {uid}"])
