@@ -245,3 +245,26 @@ def turns_of_tasks(db: Database) -> None:
     for statement in _TURNS.split(";\n"):
         if statement.strip():
             db.execute(statement)
+
+
+READY_MEND_MAX = 500_000  # arrivals, the newest: a hub starts within seconds whatever it remembers
+READY_MEND_MS = 60_000  # what stood longer than this had been heard of before it left
+# A task that left before its queue was heard was taken to be ready when it came to its next node.
+# It was so as it came, where nothing that this node was given since refers to any other task.
+_READY = """
+UPDATE arrival SET ready_at = at WHERE rowid IN (
+  SELECT a.rowid FROM arrival a
+    JOIN move m ON m.id = (SELECT min(id) FROM move WHERE uid = a.uid
+                            AND (outcome <> 'kept' OR rule = 'taker_has_it'))
+    LEFT JOIN (SELECT node, max(at) AS at FROM tie GROUP BY node) t ON t.node = m.idle
+   WHERE a.rowid > (SELECT max(rowid) FROM arrival) - :most AND a.how = 'added'
+     AND a.ready_at > a.at AND a.ready_at <= a.at + :within AND m.busy = a.node
+     AND abs((julianday(m.at) - 2440587.5) * 86400000 - a.ready_at) <= :within
+     AND (t.at IS NULL OR (julianday(t.at) - 2440587.5) * 86400000 < a.at))
+"""
+
+
+@STEPS()
+def ready_as_they_came(db: Database) -> None:
+    """Tasks that were moved at once were ready as they came, where this journal can tell."""
+    db.execute(_READY, {"most": READY_MEND_MAX, "within": READY_MEND_MS})
