@@ -66,9 +66,9 @@ def _played(around: Around, wish: Wish) -> int:
     with ending.by_signals():
         picture = picture_on(around.stdout, voice.say, live=live, colour=around.colour)
         result = play(wish, picture, ending)
-    if voice.trouble is not None:
-        raise voice.trouble
-    return _told(around, result)
+        if voice.trouble is not None:
+            raise voice.trouble
+        return _told(around, result)
 
 
 class _Voice:

@@ -22,14 +22,18 @@ class Ending:
     def tell(self) -> None:
         """End, please; from any signal handler or thread."""
         self.told = True
-        if self._loop is not None and self._event is not None:
-            self._loop.call_soon_threadsafe(self._event.set)
+        loop, event = self._loop, self._event
+        if loop is not None and event is not None:
+            loop.call_soon_threadsafe(event.set)
 
     async def wait(self) -> None:
         """Until it is told, which may have been before."""
         self._loop, self._event = asyncio.get_running_loop(), asyncio.Event()
-        if not self.told:
-            await self._event.wait()
+        try:
+            if not self.told:
+                await self._event.wait()
+        finally:  # a closed loop cannot be called, and a handler that raises ends the tidying up
+            self._loop = None
 
     @contextmanager
     def by_signals(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from arc.demo.nodes import DemoNode, end_nodes, kill_all, processes_of
 from arc.demo.picture import LivePicture, PlainPicture, render
 from arc.demo.result import Result
 from arc.demo.sight import NodeLine, Sight, short
+from arc.demo.signalling import Ending
 from arc.demo.tasks import COUNT, COUNT_MAX, LATER, demo_tasks
 from arc.demo.work import is_alone, seconds_of
 from arc.errors import StateBroken
@@ -127,6 +129,39 @@ def test_who_stops_it_at_any_moment_finds_nothing_left(
     assert "Traceback" not in said + talk
     assert "twice 0" in said
     assert nothing_left(tmp_path)
+
+
+def test_signals_that_come_while_it_ends_change_nothing_about_that(tmp_path: Path) -> None:
+    """A terminal that closes after Ctrl-C sends SIGHUP when the demo's loop is closed already."""
+    demo = started(tmp_path)
+    with ended_in_any_case(demo):
+        assert demo.stdout is not None
+        assert any("stolen" in line for line in demo.stdout)
+        demo.send_signal(signal.SIGINT)
+        for _ in range(ENDS_WITHIN_S * 20):
+            with suppress(subprocess.TimeoutExpired):
+                demo.wait(0.05)
+            if not any((tmp_path / "tmp").glob("*/nodes")):
+                break
+            demo.send_signal(signal.SIGHUP)
+        said, talk = demo.communicate(timeout=ENDS_WITHIN_S)
+
+    assert demo.returncode == 130, said + talk
+    assert "Traceback" not in said + talk
+    assert nothing_left(tmp_path)
+
+
+def test_who_is_told_to_end_when_the_loop_is_closed_hears_it_all_the_same() -> None:
+    """A signal handler that raises would end the tidying up that it interrupts."""
+    ending = Ending()
+
+    async def until_told() -> None:
+        asyncio.get_running_loop().call_soon(ending.tell)
+        await ending.wait()
+
+    asyncio.run(until_told())
+    ending.tell()
+    assert ending.told
 
 
 def test_the_lines_that_it_says_to_try_work_while_it_runs(tmp_path: Path) -> None:
