@@ -11,9 +11,10 @@ from arc.beside import Beside
 from arc.circling import circles_now
 from arc.decisions.domains import Role
 from arc.decisions.health import judge_health
-from arc.decisions.view import NodeSeen
+from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look
+from arc.survey import DEADLINE_S
 from arc.unfound import unfound_now
 
 from .dead_kinds import kinds_of, named
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NO_AGENT = "no agent here has"  # of the hub's own queue, where nothing is ever run
 FAILS = "fails again and again"  # as a node says it of one of its agents
+SILENT_S = 2 * DEADLINE_S
 NO_DAEMON = "no daemon has run here yet"
 _LIVE = {"dispatcher_runs", "node_answers"}
 _SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
@@ -96,8 +98,10 @@ def _troubles(seen: Look) -> list[JsonValue]:
     unseen = {node.name: node for node in seen.view.unseen}
     told = {node.name: node.report.needs_you for node in seen.view.seen}
     judged = judge_health(seen.view, seen.facts, hub.settings.health, version=__version__)
-    found = [(node.node, one.rule, one.because) for node in judged for one in node.troubles
-             if one.alarm and one.rule in _LIVE]  # fmt: skip
+    found = [
+        (node.node, one.rule, one.because) for node in judged for one in node.troubles
+        if one.rule in _LIVE and (one.alarm or _is_silent(seen, unseen.get(node.node)))
+    ]  # fmt: skip
     found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
               if alert.rule not in _LIVE and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
     said: list[JsonValue] = []
@@ -115,6 +119,14 @@ def _troubles(seen: Look) -> list[JsonValue]:
             command = f"arc doctor --node {node}"
         said.append({"node": node, "text": text, "try": command})
     return said
+
+
+def _is_silent(seen: Look, node: NodeUnseen | None) -> bool:
+    """Whether a node was asked and did not answer for longer than a slow answer takes. Nobody is
+    sent a notice for that yet; who looks at the fleet now is told what its table says anyway.
+    """
+    facts = seen.facts.get(node.name) if node is not None and node.rule != "not_asked" else None
+    return facts is not None and (facts.unseen_s or 0.0) >= SILENT_S
 
 
 def _stopped(seen: Look, name: str) -> str:

@@ -110,14 +110,18 @@ def _see(hub: Hub, last: Remembered) -> None:
     last.needs = needs_you(seen) if hub.last_view is not None else []
     last.stores = stores_with_graphs(seen)
     last.nodes = {one.name: _stamped(hub, one, seen_line(hub, one)) for one in view.seen}
-    last.nodes |= {one.name: unseen_line(one) for one in view.unseen}
+    last.nodes |= {one.name: _unaged(unseen_line(one)) for one in view.unseen}
     last.inbox = None if inbox is None else inbox_line(inbox)
 
 
 def _stamped(hub: Hub, node: NodeSeen, line: JsonObject) -> JsonObject:
     """The line with the moment at which it was true, in the place of ages."""
     at = hub.clock.now() - timedelta(seconds=node.age_s)
-    return {"at": iso(at), **{name: one for name, one in line.items() if name not in _AGES}}
+    return {"at": iso(at), **_unaged(line)}
+
+
+def _unaged(line: JsonObject) -> JsonObject:
+    return {name: one for name, one in line.items() if name not in _AGES}
 
 
 def _without_ages(lines: list[JsonValue]) -> list[JsonValue]:

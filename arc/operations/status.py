@@ -29,7 +29,7 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     seen = await look(hub)
     nodes: list[JsonValue] = [seen_line(hub, one, seen.facts.get(one.name))
                               for one in seen.view.seen]  # fmt: skip
-    nodes += [unseen_line(one) for one in seen.view.unseen]
+    nodes += [unseen_line(one, seen.facts.get(one.name)) for one in seen.view.unseen]
     nodes.sort(key=lambda one: str(one["node"]) if isinstance(one, dict) else "")
     paused = hub.journal.words.fleet_paused()
     word: JsonValue = None
@@ -104,12 +104,14 @@ def _fails(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None) -> str:
     return because
 
 
-def unseen_line(node: NodeUnseen) -> JsonObject:
-    """One node of which nothing is known, and why."""
+def unseen_line(node: NodeUnseen, facts: NodeFactsSeen | None = None) -> JsonObject:
+    """One node of which nothing is known now, why, and how long ago this hub heard of it."""
     state = "suspended" if node.rule == "suspended" else "unseen"
+    ago_s = facts.unseen_s if facts else None
     return {"node": node.name, "seen": False, "state": state, "rule": node.rule,
             "reason": node.because, "code": node.code, "owns": list(node.role.owns),
-            "also": list(node.role.also)}  # fmt: skip
+            "also": list(node.role.also),
+            "age_s": None if ago_s is None else round(ago_s, 1)}  # fmt: skip
 
 
 def inbox_line(inbox: NodeSeen | NodeUnseen) -> JsonObject:

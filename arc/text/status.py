@@ -66,7 +66,8 @@ def _nodes(data: JsonObject, look: Look) -> str:
 def _node(one: JsonObject) -> tuple[str, ...]:
     name, owns, also = said(one.get("node")), said(one.get("owns")), said(one.get("also"))
     if not one.get("seen"):
-        return (name, said(one.get("state")), "?", "?", "?", "-", owns, also, unseen(one))
+        return (name, said(one.get("state")), "?", "?", "?", age(one.get("age_s")), owns, also,
+                unseen(one))
     state = said(one.get("state"))
     if one.get("idle"):
         state += f" {lasting(one.get('idle_s'))}"

@@ -183,6 +183,34 @@ def test_a_node_that_does_not_answer_is_shown_with_when_it_was_met_last(desk: De
     assert "not seen       unreachable: no route to it" in text.out
 
 
+def test_a_node_that_stops_answering_needs_somebody_soon_and_keeps_when_it_was_seen(
+    desk: Desk,
+) -> None:
+    """It was named after ten minutes, when the notices go out; beside `unseen` stood a dash."""
+    desk.arc("status")
+    desk.nodes.switch_off("loom")
+    desk.minutes_pass(0.2)
+    data = desk.arc("status", "--json").data
+    assert data["needs_you"] == []
+    desk.minutes_pass(0.25)
+    text, data = desk.both("status")
+    assert text.lines[1:4] == [
+        "NEEDS YOU (1)", "  loom: no route to it; nothing changed there; last seen 27s ago",
+        "      arc doctor --node loom"]  # fmt: skip
+    loom = next(line for line in text.lines if line.startswith("loom"))
+    assert loom.split()[5:7] == ["27s", "ago"]
+    assert node(data, "loom")["age_s"] == 27.0
+    listed = next(line for line in desk.arc("nodes").lines if line.startswith("loom"))
+    assert "27s ago" in listed
+
+
+def test_a_node_that_was_never_seen_has_no_age(desk: Desk) -> None:
+    desk.nodes.switch_off("loom")
+    lines = desk.arc("status").lines
+    loom = next(line for line in lines if line.startswith("loom"))
+    assert loom.split()[:6] == ["loom", "unseen", "?", "?", "?", "-"]
+
+
 def test_a_node_that_the_fleet_does_not_have_is_exit_5_with_those_it_has(desk: Desk) -> None:
     text, error = desk.both("nodes", "show", "nix")
     assert text.code == 5
