@@ -24,6 +24,7 @@ from . import Told
 from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, partial
 from .finding import Found, find_task
+from .nobodys import nobodys
 from .sensing import router_turn
 from .ties import tied
 
@@ -67,7 +68,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
-                warnings=(*_unknown(tasks), *_meant_as_domains(hub, tasks), *_too_late(tasks)))
+                warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks)))
 
 
 def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
@@ -77,17 +78,6 @@ def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
         close = difflib.get_close_matches(name.lower()[:80], FIELDS, n=1, cutoff=0.5)
         meant = f"; did you mean {close[0]}?" if close else ""
         yield f"{counted(many, 'task')} with an unknown field {name!r}, kept in extra{meant}"
-
-
-def _meant_as_domains(hub: Hub, tasks: list[JsonObject]) -> Iterator[str]:
-    """Skills that are no skill here but the name of a domain: the task is nobody's work so."""
-    skills = {skill for domain in hub.settings.domains for skill in domain.skills}
-    names = {domain.name for domain in hub.settings.domains} - skills
-    said = [task.get("skills") for task in tasks if not task.get("domain")]
-    count = Counter(one for some in said if isinstance(some, list) for one in some if one in names)
-    for name, many in sorted(count.items()):
-        yield (f"{counted(many, 'task')} with the skill {name}, which is a domain and no skill of "
-               f"any: meant is --domain {name}")  # fmt: skip
 
 
 def _too_late(tasks: list[JsonObject]) -> Iterator[str]:

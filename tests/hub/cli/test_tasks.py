@@ -451,6 +451,37 @@ def test_a_skill_that_is_the_name_of_a_domain_is_told_with_what_was_meant(desk: 
         assert "is a domain" not in desk.arc("tasks", "add", "T", *words).err
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    (("--domain", "reserch"),
+     "domain reserch, which no node owns or takes also; it would wait; did you mean research?"),
+    (("--domain", "xyzzy"), "there are integrations, protocol, research"),
+    (("--skill", "clarty"),
+     "skill clarty, which no domain has; it would wait; did you mean clarity?"),
+    (("--need", "gpu"), "the need gpu, which no agent anywhere has; it would wait"),
+    (("--need", "gpu", "--to", "iris"), "the need gpu, which no agent on iris has"),
+])  # fmt: skip
+def test_a_word_that_is_nobodys_here_is_told_with_the_near_one_and_the_task_is_taken(
+    desk: Desk, words: tuple[str, ...], said: str
+) -> None:
+    """It was taken without a word, and waited for ever."""
+    desk.arc("status")
+    added = desk.arc("tasks", "add", "S", *words)
+    assert added.code == 0
+    assert said in added.err
+    assert added.err.count("warning:") == 1
+    machine = desk.arc("tasks", "add", "T", *words, "--json").envelope
+    assert [said in one for one in machine["warnings"]] == [True]
+
+
+def test_what_somebody_has_or_may_have_is_no_word_of_nobody(desk: Desk) -> None:
+    """A node that does not answer may have what no other has."""
+    desk.nodes.switch_off("loom")
+    desk.arc("status")
+    for words in (("--domain", "research"), ("--skill", "clarity", "--skill", "clarty"),
+                  ("--need", "gpu"), ("--domain", "xyzzy", "--to", "iris")):  # fmt: skip
+        assert "would wait" not in desk.arc("tasks", "add", "S", *words).err
+
+
 def test_a_field_that_nobody_knows_is_kept_and_named_with_the_one_that_was_meant(
     desk: Desk
 ) -> None:

@@ -1,0 +1,106 @@
+"""Warns of new tasks that no node would be given: what they name is nobody's here."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from agent_node.strict import JsonObject
+from agent_node.text import counted, safe_text
+from arc.looking import INBOX
+
+if TYPE_CHECKING:
+    from agent_node.reports import StatusReport
+    from arc.hub import Hub
+
+SHOWN_MAX = 20
+SAID_MAX = 80
+
+
+def nobodys(hub: Hub, node: str, tasks: list[JsonObject]) -> Iterator[str]:
+    """A line for each word by which tasks for this queue would wait for nobody. They are taken all
+    the same: whose work they are may be on its way into fleet.yaml.
+    """
+    yield from _meant_as_domains(hub, tasks)
+    if node == INBOX and hub.settings.route.fallback is None:
+        yield from _domains(hub, tasks)
+        yield from _skills(hub, tasks)
+    yield from _needs(hub, node, tasks)
+
+
+def _meant_as_domains(hub: Hub, tasks: list[JsonObject]) -> Iterator[str]:
+    """Skills that are no skill here but the name of a domain: the task is nobody's work so."""
+    names = {domain.name for domain in hub.settings.domains} - _skills_of(hub)
+    count = Counter(one for task in tasks if not task.get("domain")
+                    for one in _words(task, "skills") if one in names)  # fmt: skip
+    for name, many in sorted(count.items())[:SHOWN_MAX]:
+        yield (f"{counted(many, 'task')} with the skill {name}, which is a domain and no skill of "
+               f"any: meant is --domain {name}")  # fmt: skip
+
+
+def _domains(hub: Hub, tasks: list[JsonObject]) -> Iterator[str]:
+    """Domains that no node owns, and none has in `also`."""
+    taken = {name for role in hub.roles().values() for name in (*role.owns, *role.also)}
+    count = Counter(str(task["domain"]) for task in tasks if task.get("domain"))
+    for name, many in sorted(count.items())[:SHOWN_MAX]:
+        if name not in taken:
+            yield (f"{counted(many, 'task')} with the domain {_shown(name)}, which no node owns or "
+                   f"takes also; it would wait{_meant(name, taken)}")  # fmt: skip
+
+
+def _skills(hub: Hub, tasks: list[JsonObject]) -> Iterator[str]:
+    """Skills that no domain has, of tasks that name no domain and have no other skill of one."""
+    known = _skills_of(hub)
+    domains = {domain.name for domain in hub.settings.domains}
+    lost = [some for task in tasks if not task.get("domain")
+            if (some := _words(task, "skills")) and known.isdisjoint(some)]  # fmt: skip
+    count = Counter(one for some in lost for one in some if one not in domains)
+    for name, many in sorted(count.items())[:SHOWN_MAX]:
+        yield (f"{counted(many, 'task')} with the skill {_shown(name)}, which no domain has; it "
+               f"would wait{_meant(name, known)}")  # fmt: skip
+
+
+def _needs(hub: Hub, node: str, tasks: list[JsonObject]) -> Iterator[str]:
+    """Needs that no agent has; nothing is said where a node that may have it was not seen."""
+    view = hub.last_view
+    if view is None or (view.silent if node == INBOX else view.node(node) not in view.seen):
+        return
+    every = [one for one in view.seen if node in (INBOX, one.name)]
+    known = {word for one in every for word in _can(one.report)}
+    count = Counter(one for task in tasks for one in _words(task, "needs") if one not in known)
+    where = "anywhere" if node == INBOX else f"on {node}"
+    for name, many in sorted(count.items())[:SHOWN_MAX]:
+        yield (f"{counted(many, 'task')} with the need {_shown(name)}, which no agent {where} has; "
+               f"it would wait{_meant(name, known)}")  # fmt: skip
+
+
+def _can(report: StatusReport) -> Iterator[str]:
+    """Whatever is there, also what is paused just now."""
+    yield from (*report.capabilities, *report.skills)
+    for agent in report.agents:
+        yield from agent.skills
+
+
+def _skills_of(hub: Hub) -> set[str]:
+    return {skill for domain in hub.settings.domains for skill in domain.skills}
+
+
+def _words(task: JsonObject, field: str) -> list[str]:
+    said = task.get(field)
+    return [str(one) for one in said] if isinstance(said, list) else []
+
+
+def _shown(name: str) -> str:
+    return safe_text(name, SAID_MAX)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The near word; with none near, those there are, if they are few."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower()[:SAID_MAX], names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]}?"
+    few = ", ".join(names) if 0 < len(names) <= SHOWN_MAX else ""
+    return f"; there are {few}" if few else "; there is none yet"
