@@ -18,6 +18,8 @@ from arc.decisions.view import NodeSeen
 from arc.journal_runs import Run
 from arc.looking import INBOX, look
 
+from .going_on import not_routed_yet
+
 if TYPE_CHECKING:
     from arc.hub import Hub
 
@@ -51,7 +53,9 @@ class Reasons:
 
     def about(self, node: str, task: Task) -> Reason:
         """Why this task is still on this node; two empty texts: nobody looked at it yet."""
-        of_task = _of_task(task, self.hub.settings.steal) if node != INBOX else None
+        if node == INBOX:
+            return self._kept(node, task) or ("", not_routed_yet(self.hub))
+        of_task = _of_task(task, self.hub.settings.steal)
         return self.of_nodes.get(node) or of_task or self._kept(node, task) or ("", "")
 
     def _kept(self, node: str, task: Task) -> Reason | None:

@@ -23,6 +23,7 @@ from arc.links import Link
 from . import Told
 from .everybody import Answers, ask_all, check_node, link_of, not_asked
 from .finding import find_task
+from .going_on import goes_on
 from .staying import Reasons
 from .why_waiting import holds_of
 
@@ -147,21 +148,26 @@ def _fits(asked: Fields, task: Task) -> bool:
 def _row(reasons: Reasons, node: str, ranked: Ranked) -> JsonObject:
     """One line of the list, with why a task that waits is still there."""
     task = ranked.task
-    rule, because = reasons.about(node, task) if task.state == State.READY else _held_by(task)
+    if task.state == State.READY:
+        rule, because = reasons.about(node, task)
+    else:
+        rule, because = _held_by(reasons.hub, task)
     return {
         "uid": task.uid, "subject": task.subject, "priority": task.priority, "node": node,
         "state": str(task.state), "skills": list[JsonValue](task.skills), "domain": task.domain,
         "source": task.source, "hops": task.hops, "failures": task.failures,
-        "ready_at": task.ready_at, "pinned": task.pinned,
+        "ready_at": task.ready_at, "retry_at": task.retry_at, "pinned": task.pinned,
         "rule": rule, "because": because,
         "tier": ranked.order.get("tier"), "effective": ranked.order.get("effective"),
     }  # fmt: skip
 
 
-def _held_by(task: Task) -> tuple[str, str]:
-    """Why a task that is PENDING does not become READY, in its node's own words."""
+def _held_by(hub: Hub, task: Task) -> tuple[str, str]:
+    """Why a task that is PENDING does not become READY, in its node's own words; when another goes
+    on, which is no rule.
+    """
     held = holds_of(task) if task.state == State.PENDING else []
-    return (held[0].rule, held[0].because) if held else ("", "")
+    return (held[0].rule, held[0].because) if held else ("", goes_on(hub, task))
 
 
 async def tasks_count(hub: Hub, args: JsonObject) -> Told:

@@ -29,6 +29,7 @@ from arc.planning import drains_now, retries_now, routes_now, with_ends
 from . import Told
 from .everybody import check_node
 from .finding import Found, find_task
+from .going_on import why_again
 from .queues import whole_queues
 from .sensing import router_turn
 from .why_data import node_answer, task_answer, ways_of
@@ -59,6 +60,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
             data = await _on_a_node(hub, seen, found, task)
     data |= await waiting_of(hub, found.task) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | gone_with(hub, found)
+    data |= why_again(hub, found.task)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
     return _told(data, seen, found)
 

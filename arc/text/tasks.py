@@ -37,8 +37,8 @@ def _where_seen(data: JsonObject) -> str:
 
 
 def _reason(one: JsonObject) -> str:
-    rule = said(one.get("rule"), "")
-    return f"{rule}: {said(one.get('because'), '')}" if rule else ""
+    rule, because = said(one.get("rule"), ""), said(one.get("because"), "")
+    return f"{rule}: {because}" if rule else because
 
 
 def render_count(data: JsonObject, look: Look) -> str:

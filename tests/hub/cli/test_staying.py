@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
 from agent_node.text import safe_text
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, RealFleet
@@ -166,3 +167,37 @@ def test_a_task_that_came_back_is_looked_at_anew_before_a_reason_is_given(desk: 
 def test_an_urgent_task_of_a_busy_node_stays_for_being_urgent(desk: Desk) -> None:
     desk.waits("iris", *range(1, 11), priority=1)
     assert reason(desk, 1) == ("low_enough_priority", "P1; we steal P5 and less urgent")
+
+
+def failed(desk: Desk, number: int, **fields: Any) -> dict[str, Any]:
+    """A task that failed on iris, as its node tells it."""
+    store = desk.nodes.machines["iris"].store
+    task = desk.runs("iris", number, **fields)
+    store.apply(c.Finish(task, 1, c.Result("failed", error_kind="crash")))
+    shown = desk.arc("tasks", "show", uid(number), "--json").data["task"]
+    assert isinstance(shown, dict)
+    return shown
+
+
+def test_a_task_that_is_tried_again_says_when_and_which_try_that_is(desk: Desk) -> None:
+    """The list had an empty reason, and `why` named no moment."""
+    at = failed(desk, 1)["retry_at"]
+    said = f"again at {at[11:19]}, attempt 2 of 3"
+    assert reason(desk, 1) == ("", said)
+    assert said in desk.arc("tasks").out
+    text, data = desk.both("why", uid(1))
+    assert f"WAIT: it failed and is tried {said}" in text.out
+    assert data["retry_at"] == at
+    desk.minutes_pass(-24 * 60)
+    assert reason(desk, 1) == ("", f"again at {at[:10]} {at[11:19]}, attempt 2 of 3")
+
+
+def test_a_dead_letter_says_where_more_is_read(desk: Desk) -> None:
+    assert failed(desk, 1, max_attempts=1)["state"] == "DEAD_LETTERED"
+    assert reason(desk, 1)[1].endswith(f"arc dead show {uid(1)}")
+
+
+def test_a_task_that_no_run_of_the_router_has_seen_says_so(desk: Desk) -> None:
+    desk.waits("inbox", 1)
+    assert reason(desk, 1) == (
+        "", "the router has not seen it yet: no hub runs: nothing moves until `arc up` runs")

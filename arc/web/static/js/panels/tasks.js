@@ -64,7 +64,7 @@ function drawTasks(body, data, sum) {
   if (document.activeElement !== field) field.value = view.q ?? "";
   const list = rows.length ? table("Tasks", ["task", "P", "state", "node", "for", "subject", "because"],
     rows.map((/** @type {any} */ one) => [keyed(one), `P${one.priority}`, one.state, one.node,
-      said(one.domain || one.skills), one.subject, one.rule ? `${one.rule}: ${one.because}` : "-"]))
+      said(one.domain || one.skills), one.subject, one.rule ? `${one.rule}: ${one.because}` : said(one.because)]))
     : el("p", { class: "plain" }, blind.length ? "none on the nodes that answered" : "no such task is open");
   const kept = old?.closest(".filter") ?? el("div", { class: "filter" }, field);
   const after = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tasks" }, list);

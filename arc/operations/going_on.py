@@ -1,0 +1,53 @@
+"""Says when a task goes on that no cycle looks at: at its next try, or by a person's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_node.clock import iso
+from agent_node.strict import JsonObject
+from agent_node.task import State, Task
+from agent_node.text import duration
+
+from .sensing import router_turn
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+SECONDS = slice(11, 19)  # of a moment as it is written: HH:MM:SS
+
+
+def goes_on(hub: Hub, task: Task) -> str:
+    """When it runs again, or who decides about it; empty: neither is known of its state."""
+    if task.state == State.RETRYING:
+        return next_try(hub, task)
+    if task.state == State.DEAD_LETTERED:
+        return f"failed for good; what spoke against it: arc dead show {task.uid}"
+    return ""
+
+
+def next_try(hub: Hub, task: Task) -> str:
+    """The moment by its node's clock, in UTC as all times; with its day, if that is another."""
+    tries = f"attempt {task.failures + 1} of {task.max_attempts}"
+    if task.retry_at is None:
+        return f"again soon, {tries}"
+    day, clock = task.retry_at[:10], task.retry_at[SECONDS]
+    today = day == iso(hub.clock.now())[:10]
+    return f"again at {clock if today else f'{day} {clock}'}, {tries}"
+
+
+def why_again(hub: Hub, task: Task) -> JsonObject:
+    """What `why` says of a task that is tried again; empty for every other one."""
+    if task.state != State.RETRYING:
+        return {}
+    return {"result": f"it failed and is tried {next_try(hub, task)}", "retry_at": task.retry_at}
+
+
+def not_routed_yet(hub: Hub) -> str:
+    """Of a task in the hub's queue that no run of the router has seen, when one will."""
+    turn = router_turn(hub)
+    in_s = turn["in_s"]
+    if not isinstance(in_s, int | float):
+        return f"the router has not seen it yet: {turn['because']}"
+    when = f"it looks in {duration(in_s)}" if in_s else "it looks at once"
+    return f"the router has not seen it yet; {when}"
