@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .decisions.view import NodeUnseen
+from .tally import NOT_OVER_A_WIRE
 
 TIMES = 4  # as long as the slowest of the others: what is beyond that is no matter of distance
 LEAST_S = 0.25  # nobody is late sooner who answered the last time
@@ -54,7 +55,8 @@ class Lateness:
 
         Only where most have answered is one of them late, and a first contact takes as long as it
         takes. Who was late the last time says nothing of the others, and is waited for as long as
-        they take (where none of them was asked: took), or as costs them next to nothing. Who failed
+        they take (where none of them was asked: took), or as costs them next to nothing; the hub's
+        own queue is none of them: where all nodes failed, nobody is there to be held up. Who failed
         the last time and is `unmet`, so that a session has to be opened first, is not waited for at
         all: that takes many times as long as an answer, and succeeds or fails behind the cycle.
         """
@@ -62,7 +64,8 @@ class Lateness:
         if len(prompt) > len(answered) or not self._known.issuperset(waiting):
             return None
         others = answered or {
-            name: took for name, took in self._took.items() if name not in self._late
+            name: took for name, took in self._took.items()
+            if name not in self._late and name != NOT_OVER_A_WIRE
         }
         if others and all(name in unmet and name in self._failed for name in waiting):
             return max(others.values())

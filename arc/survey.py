@@ -19,7 +19,7 @@ from .errors import AnswerUnreadable, ArcError, NodeSilent
 from .lateness import Lateness
 from .links import Link
 from .tally import NOT_OVER_A_WIRE
-from .unseen import silent_after, unseen
+from .unseen import broken, silent_after, unseen
 
 DEADLINE_S = 10.0
 _NOBODYS = Role()
@@ -231,12 +231,14 @@ class _Round:
     def _look_at(self, link: Link) -> None:
         look = asyncio.create_task(self._look(link, self._role(link.name)))
         self._looks.add(look)
-        look.add_done_callback(self._looked)
+        look.add_done_callback(partial(self._looked, link.name))
 
-    def _looked(self, look: asyncio.Task[None]) -> None:
+    def _looked(self, name: str, look: asyncio.Task[None]) -> None:
         self._looks.discard(look)
-        if not self._over and not look.cancelled():
-            self._broke = self._broke or look.exception()
+        error = None if look.cancelled() else look.exception()
+        if error is not None and self._over:  # a question is never left open
+            self._settle(unseen(name, self._role(name), broken(name, error)), name)
+        self._broke = self._broke or error
         self._rings.set()
 
     async def _look(self, link: Link, role: Role) -> None:

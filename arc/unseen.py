@@ -19,6 +19,7 @@ from .errors import (
     OtherHub,
     OutcomeUnknown,
     WrongNode,
+    machine_failed,
 )
 
 # The first class that fits names the rule; a class stands before those it is a kind of.
@@ -35,6 +36,12 @@ RULES: tuple[tuple[type[ArcError], str], ...] = (
 def silent_after(node: str, deadline_s: float) -> NodeSilent:
     """Nothing came, and nothing was changed."""
     return NodeSilent(node, f"no answer within {deadline_s:g}s; nothing changed there")
+
+
+def broken(node: str, error: BaseException) -> ArcError:
+    """What ended a look as none should; this machine may have no descriptors left, for one."""
+    text = f"the look at it broke: {type(error).__name__}: {error}; nothing changed there"
+    return machine_failed(error) or NodeUnreachable(node, text)
 
 
 def unseen(node: str, role: Role, error: ArcError) -> NodeUnseen:
