@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from .decisions.view import NodeSeen
 from .errors import AnswerUnreadable, ArcError, NodeRefused
 from .links import Link
 from .looking import Look
+from .lost_files import Wanted, note_lost_files
 from .outbox import waiting_for_others
 from .sensor import SensorReport
 
@@ -29,18 +31,9 @@ BYTES_MAX = 64 * 1024 * 1024  # that one run carries; what is left is carried by
 SECONDS_MAX = 20.0  # of one run: ends have to be told in between
 WANTED_MAX = 1000  # of one store
 STUCK_MAX = 16  # answers in a row that bring a transfer no further
+REF_MAX = 500
 UNKNOWN = frozenset({"unknown_request"})  # a node that is older than artifacts
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """An artifact that a task waits for in a store."""
-
-    store: str
-    sha256: str
-    uid: str
-    source: str | None = None  # the task that left it
-    node: str | None = None  # where that task ended, as the store was told
+HAS_NONE = UNKNOWN | {"not_found"}
 
 
 @dataclass(eq=False)
@@ -59,7 +52,11 @@ class _Enough(Exception):
 
 
 class _Nowhere(ArcError):
-    """Nobody who was asked has it; nothing changed."""
+    """Nobody who was asked has it; nothing changed. `silent` could not say."""
+
+    def __init__(self, message: str, silent: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.silent = silent
 
 
 async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
@@ -73,6 +70,7 @@ async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
     stores = [one.name for one in waiting_for_others(seen)
               if one.report.artifacts_missing_count != 0 or one.name in told]  # fmt: skip
     wanted = [one for name in stores for one in await _wanted_by(seen.links[name], done)]
+    nowhere: dict[Wanted, tuple[str, ...]] = {}
     until = hub.clock.boottime() + SECONDS_MAX
     for number, one in enumerate(wanted):
         carrier = _Carrier(hub, seen, done, until)
@@ -83,9 +81,12 @@ async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
             break
         except ArcError as error:
             done.failed[f"{one.store} {one.sha256}"] = str(error)
+            if isinstance(error, _Nowhere):
+                nowhere[one] = error.silent
         else:
             done.arrived.append(f"{one.store} {one.sha256}")
             done.stores.add(one.store)
+    note_lost_files(hub, nowhere, wanted[len(wanted) - done.left :])
     return done
 
 
@@ -93,7 +94,7 @@ async def _wanted_by(link: Link, done: Brought) -> list[Wanted]:
     """Each artifact once, however many tasks there wait for it."""
     try:
         said = await link.ask("artifacts_missing", {"limit": WANTED_MAX})
-        return list({one.sha256: one for one in read_missing(link.name, said)}.values())
+        return _each_once(read_missing(link.name, said))
     except NodeRefused as refused:
         if refused.rule not in UNKNOWN:
             done.failed[link.name] = str(refused)
@@ -102,24 +103,35 @@ async def _wanted_by(link: Link, done: Brought) -> list[Wanted]:
     return []
 
 
+def _each_once(missing: Sequence[Wanted]) -> list[Wanted]:
+    waiting = Counter(sha256 for sha256, _ in {(one.sha256, one.uid) for one in missing})
+    first = {one.sha256: one for one in reversed(missing)}
+    return [replace(one, others=waiting[one.sha256] - 1) for one in reversed(first.values())]
+
+
 def read_missing(store: str, result: JsonObject) -> list[Wanted]:
     """What its tasks wait for."""
     with reading(store, "artifacts_missing"):
         return [
             Wanted(store, read_sha256(entry), entry.ulid("uid"),
-                   entry.ulid("source") if entry.has("source") else None, entry.maybe_node("node"))
+                   entry.ulid("source") if entry.has("source") else None, entry.maybe_node("node"),
+                   str(entry.values.get("ref", ""))[:REF_MAX])
             for entry in Fields(result).objects("artifacts", ENTRIES_MAX)
         ]  # fmt: skip
 
 
 def sources_of(hub: Hub, seen: Look, one: Wanted) -> list[str]:
     """Who may have it, likeliest first: where its task ended, then everybody who can be asked."""
-    ended = hub.journal.ends.of([one.source]).get(one.source) if one.source else None
-    told = [name for name in (one.node, ended.node if ended else None) if name]
     others = [node.name for node in seen.whole.seen]
-    return [name for name in dict.fromkeys([*told, *others])
+    return [name for name in dict.fromkeys([*_told_of(hub, one), *others])
             if name in seen.links and name != one.store
             and isinstance(seen.whole.node(name), NodeSeen)]  # fmt: skip
+
+
+def _told_of(hub: Hub, one: Wanted) -> list[str]:
+    """Where its task ended, as it was told; such a node may be in the fleet no more."""
+    ended = hub.journal.ends.of([one.source]).get(one.source) if one.source else None
+    return [name for name in (one.node, ended.node if ended else None) if name]
 
 
 class _Carrier:
@@ -135,16 +147,27 @@ class _Carrier:
         await self._push(self._seen.links[one.store], one.sha256)
 
     async def _fetch(self, one: Wanted) -> None:
-        tried: list[str] = []
+        tried: dict[str, ArcError] = {}
         for name in sources_of(self._hub, self._seen, one):
             try:
                 await self._fetch_from(self._seen.links[name], one.sha256)
             except ArcError as error:
-                tried.append(f"{name}: {error.rule if isinstance(error, NodeRefused) else error}")
+                tried[name] = error
             else:
                 return
-        asked = "; ".join(tried) or "nobody could be asked"
-        raise _Nowhere(f"{one.store}: artifact {one.sha256} was found nowhere: {asked}")
+        asked = "; ".join(f"{name}: {error.rule if isinstance(error, NodeRefused) else error}"
+                          for name, error in tried.items()) or "nobody could be asked"  # fmt: skip
+        raise _Nowhere(f"{one.store}: artifact {one.sha256} was found nowhere: {asked}",
+                       self._silent(one, tried))  # fmt: skip
+
+    def _silent(self, one: Wanted, tried: Mapping[str, ArcError]) -> tuple[str, ...]:
+        """Who may have it and has not said that it has none, by name."""
+        have_none = {name for name, error in tried.items()
+                     if isinstance(error, NodeRefused) and error.rule in HAS_NONE}  # fmt: skip
+        whole = self._seen.whole
+        may_have = {node.name for node in whole.seen} | {node.name for node in whole.unseen}
+        may_have.update(_told_of(self._hub, one))
+        return tuple(sorted(may_have - have_none - {one.store}))
 
     async def _fetch_from(self, link: Link, sha256: str) -> None:
         """On from where an earlier run ended, whoever it was fetched from then."""

@@ -30,6 +30,7 @@ from .lateness import Lateness
 from .lease import Lease
 from .links import HelloWords, Link, Met
 from .links.opening import open_links
+from .lost_files import LostFile
 from .sensor import Sensor
 from .settings import FleetSettings
 from .unfound import Unfound
@@ -77,6 +78,8 @@ class Hub:
     # Circles of tasks that wait for each other, with the queue of each task.
     circles: dict[Circle, tuple[str, ...]] = field(default_factory=dict)
     unfound: dict[str, Unfound] = field(default_factory=dict)  # awaited, and in no queue, by uid
+    # Files that tasks wait for and that no queue has, by store and hash.
+    lost_files: dict[tuple[str, str], LostFile] = field(default_factory=dict)
     last_view: FleetView | None = None  # everything seen last; None: nobody looked yet
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.

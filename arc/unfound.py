@@ -163,7 +163,7 @@ def _unheard(hub: Hub, names: tuple[str, ...], some: list[Unfound]) -> JsonObjec
     there = "is there" if first.known else "is in no queue that can be asked"
     others = f", and {counted(len(some) - 1, 'other task')} with it" if len(some) > 1 else ""
     heard = ", ".join(f"{name} was last heard {age}" for name, age in ages.items())
-    return {"node": min(ages), "try": _hear(hub, min(ages), first.uid),
+    return {"node": min(ages), "try": how_to_hear(hub, min(ages), first.uid),
             "text": f"{heard}: {_who(first)} on {_store(first)} waits for {first.uid}, which"
             f" {there}{others}"}  # fmt: skip
 
@@ -180,7 +180,8 @@ def _quiet_s(hub: Hub, name: str) -> str | None:
     return f"{lasting(quiet_s)} ago" + (", and is in the fleet no more" if away else "")
 
 
-def _hear(hub: Hub, name: str, uid: str) -> str:
+def how_to_hear(hub: Hub, name: str, uid: str) -> str:
+    """What to type about a node that may have what this task waits for, and was not heard."""
     if hub.settings.node(name) is None and name != INBOX:
         return f"arc why {uid}"
     if name in hub.journal.words.suspended():

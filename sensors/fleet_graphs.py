@@ -59,7 +59,7 @@ class FleetGraphs:
         waits = waiting_for_others(seen)
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
-            hub.circles, hub.unfound = {}, {}  # nobody waits in a circle, or for what is nowhere
+            hub.circles, hub.unfound, hub.lost_files = {}, {}, {}  # nobody waits for any of it
             if woken:
                 return skipped(self.name, "nobody waits")
             return self._report(seen, None, None, 0)

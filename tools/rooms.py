@@ -75,7 +75,7 @@ ROOMS = (
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
          ("arc/links/", *hub("asking graph_answers survey unseen lateness looking"
-                           " looking_up circling unfound queues tally beside"))),
+                           " looking_up circling unfound lost_files queues tally beside"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
          ("arc/decisions/", *hub("planning"))),

@@ -14,6 +14,7 @@ from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look
+from arc.lost_files import lost_files_now
 from arc.survey import DEADLINE_S
 from arc.unfound import unfound_now
 
@@ -57,7 +58,7 @@ async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[Js
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
     return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
-            *failed_lately(hub, beside), *untold(hub)]
+            *lost_files_now(hub), *failed_lately(hub, beside), *untold(hub)]
 
 
 def needs_you(seen: Look) -> list[JsonValue]:
