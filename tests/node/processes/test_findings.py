@@ -6,23 +6,24 @@ import errno
 import json
 import os
 import selectors
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from agent_node import dispatch
+from agent_node import dispatch, wardens
 from agent_node.attempts import AttemptFolder, EvidenceUnreadable, create_folder
-from agent_node.commands import Add, AgentRow, Command, Finish, SetAgents
+from agent_node.commands import Add, AgentRow, Claim, Claimed, Command, Finish, SetAgents
 from agent_node.commands import Result as End
 from agent_node.config import read_settings
 from agent_node.dispatch import Dispatcher
 from agent_node.endings import look_at_end
 from agent_node.errors import DiskTrouble
+from agent_node.evidence import Alive
 from agent_node.home import Home
 from agent_node.logs import read_piece
-from agent_node.processes import read_boot_id
+from agent_node.processes import identify, read_boot_id
 from agent_node.queries import ShowTask
 from agent_node.runs import Run
 from agent_node.starters import Starters
@@ -169,6 +170,68 @@ def test_a_claim_given_up_on_a_full_disk_is_given_back_once_that_can_be_written(
     told = shown.task.attempts[-1]
     assert isinstance(told, dict)
     assert os.strerror(errno.ENOSPC) in str(told["message"])
+
+
+def its_attempt(desk: Desk, home: Home) -> Run:
+    """The task, claimed and in the dispatcher's hands; nothing of it ever started."""
+    desk.dispatcher.claiming = False
+    claimed = desk.real.apply(Claim("iris"))
+    assert isinstance(claimed, Claimed)
+    folder = create_folder(str(home.tasks), uid(), claimed.n)
+    run = Run(uid(), claimed.n, "iris", claimed.token, read_boot_id(), folder)
+    desk.dispatcher.runs.add(run)
+    return run
+
+
+def test_an_end_that_the_disk_refuses_is_recorded_once_it_can_be_written(
+    tmp_path: Path,
+) -> None:
+    """Fails when nobody tries again: its process is gone, so nothing else tells of it, and its slot
+    and its task stay taken; or when the refusal leaves `look`, which ends the daemon.
+    """
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=3)
+    try:
+        run = its_attempt(desk, home)
+        desk.dispatcher.look(run)
+        for left in (2, 1, 0):
+            assert (desk.store.refusals, desk.state) == (left, "CLAIMED")
+            assert desk.dispatcher.runs.find(uid(), run.n) is run
+            desk.pass_time()
+        assert (desk.state, len(desk.dispatcher.runs)) == ("READY", 0)
+        assert desk.dispatcher.news == ["task_finished"]
+        assert desk.due == []
+    finally:
+        desk.close()
+
+
+def test_a_shim_that_is_watched_and_has_not_signed_in_is_woken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when whoever is watched counts as followed: stopped once more, or just before it was to
+    be woken, it waits for ever, and its slot with it.
+    """
+    home = a_home(tmp_path / "iris")
+    desk, woken = Desk(home, refusals=0), list[int]()
+    itself = identify(os.getpid())
+    told = [*[Alive(itself, signed_in=False)] * 3, Alive(itself, signed_in=True)]
+    monkeypatch.setattr(dispatch, "look_at_end", lambda run: told.pop(0))
+
+    def rouse(pids: Collection[int]) -> int:
+        woken.append(len(pids))
+        return 0
+
+    monkeypatch.setattr(wardens, "rouse", rouse)
+    run = its_attempt(desk, home)
+    try:
+        desk.dispatcher.look(run)
+        for times in (1, 2, 3):
+            assert (run.pidfd is not None, run.signed_in, len(woken)) == (True, False, times)
+            desk.pass_time()
+        assert (run.signed_in, len(woken), told, desk.due) == (True, 3, [], [])
+    finally:
+        desk.close()
+        run.let_go()
 
 
 # Small parts.
