@@ -16,8 +16,8 @@ from typing import Self
 import asyncssh
 
 from arc.errors import LoginRefused, NodeUnreachable, WrongUse
-from arc.links.hostkeys import HostKey
-from arc.links.ssh import CONNECT_S, Login, Witness, connect, hubs_login, is_strict, let_go, where
+from arc.links.hostkeys import HostKey, is_strict
+from arc.links.ssh import CONNECT_S, Login, Witness, connect, hubs_login, let_go, where
 from arc.links.translating import Failure, explain, not_strict
 from arc.settings import FleetSettings, NodeEntry
 

@@ -118,3 +118,12 @@ class HostKeys:
             write_durably(self._path, "".join([_HEAD, *lines]), point="hostkeys")
         except OSError as error:
             raise StateBroken(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def is_strict(connection: object) -> bool:
+    """Whether both sides count every message of the key exchange, so that none can be cut out.
+
+    asyncssh has no public word for it. Were its private one gone, every connection would be
+    refused, and the tests with it.
+    """
+    return getattr(connection, "_strict_kex", False) is True

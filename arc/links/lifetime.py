@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import Protocol
 
+from .metering import Meter
 from .talk import Talk
 
 LIFE_S = 600.0  # no connection is older
@@ -36,9 +37,11 @@ class Lifetime:
     which logs in anew. What is not answered at the end of its life is cut.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, meter: Meter | None = None) -> None:
         loop = asyncio.get_running_loop()
         self._connection = connection
+        self.meter = meter or Meter()
+        self.meter.cut = self.cut
         self._talks: set[Talk] = set()
         self._retired = False
         self._loop, self._new_until = loop, loop.time() + LIFE_S * NEW_UNTIL

@@ -15,8 +15,9 @@ from arc.errors import NodeUnreachable, StateBroken
 from arc.keys import COMMAND, read_private_key
 from arc.settings import FleetSettings, NodeEntry
 
-from .hostkeys import KINDS, HostKey, HostKeys, parse_host_key
+from .hostkeys import KINDS, HostKey, HostKeys, is_strict, parse_host_key
 from .lifetime import Lifetime
+from .metering import Meter
 from .talk import Talk
 from .translating import BANNER, KEYS, LOGIN, STAGES, START, TCP, Failure, explain, lost, not_strict
 
@@ -60,7 +61,7 @@ class SshWay:
                 raise NodeUnreachable(self._node.name, f"{talk.over}; nothing was asked")
         connection = await self._connect()
         self._retired = [one for one in (*self._retired, lifetime) if one and not one.is_over]
-        lifetime = self._lifetime = Lifetime(connection)
+        lifetime = self._lifetime = Lifetime(connection, self._witness.meter)
         try:
             await _begin(connection, lifetime, talk)
         except (OSError, asyncssh.Error) as error:
@@ -81,7 +82,7 @@ class SshWay:
             pinned = self._keys.pinned(self._node.name)
         except StateBroken as error:
             raise NodeUnreachable(self._node.name, f"{error}; nothing was sent") from error
-        self._witness = Witness()
+        self._witness = Witness(Meter())
         try:
             login = hubs_login(self._node, self._settings)
             self._connection = await connect(self._node, self._settings, pinned, self._witness,
@@ -194,15 +195,6 @@ async def connect(
     )  # fmt: skip
 
 
-def is_strict(connection: asyncssh.SSHClientConnection) -> bool:
-    """Whether both sides count every message of the key exchange, so that none can be cut out.
-
-    asyncssh has no public word for it. Were its private one gone, every connection would be
-    refused, and the tests with it.
-    """
-    return getattr(connection, "_strict_kex", False) is True
-
-
 async def let_go(connection: asyncssh.SSHClientConnection) -> None:
     """End a connection; whatever does not end within two seconds is cut."""
     connection.close()
@@ -214,9 +206,10 @@ async def let_go(connection: asyncssh.SSHClientConnection) -> None:
 
 
 class Witness(asyncssh.SSHClient):
-    """Watches one connection come up, so that an error can say how far it came."""
+    """Watches one connection come up, so that an error can say how far it came, and what comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
+        self.meter = meter
         self.offered: HostKey | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._logged_in = False
@@ -233,7 +226,11 @@ class Witness(asyncssh.SSHClient):
         return LOGIN if self._connection.get_server_host_key() else KEYS
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        self._connection = conn
+        """What the transport brings is counted: asyncssh has no word for what it throws away."""
+        self._connection, meter = conn, self.meter
+        if meter is not None:
+            meter.cut = lambda why: conn.abort()
+            conn.data_received = meter.metered(conn.data_received)  # type: ignore[method-assign]
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -255,13 +252,14 @@ class _Session(asyncssh.SSHClientSession[bytes]):
         self._how = "agent-node left"
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
-        self._talk.connect(_Channel(chan))
+        self._talk.connect(_Channel(chan, self._lifetime))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        if datatype == asyncssh.EXTENDED_DATA_STDERR:
-            self._talk.complained(data)
-        else:
-            self._talk.received(data)
+        self._lifetime.meter.told(len(data))
+        is_stderr = datatype == asyncssh.EXTENDED_DATA_STDERR
+        (self._talk.complained if is_stderr else self._talk.received)(data)
+        if self._talk.lied:  # what it goes on to send would be read all the same
+            self._lifetime.cut(self._talk.over or "")
 
     def exit_status_received(self, status: int) -> None:
         self._status, self._how = status, f"agent-node left (exit {status})"
@@ -280,8 +278,8 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 class _Channel:
     """A talk's way out. asyncssh keeps what the node does not read; the talk watches how much."""
 
-    def __init__(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:
-        self._channel = channel
+    def __init__(self, channel: asyncssh.SSHClientChannel[bytes], lifetime: Lifetime) -> None:
+        self._channel, self._lifetime = channel, lifetime
         self._socket: TransportSocket | None = channel.get_extra_info("socket")
 
     def send(self, line: bytes) -> None:
@@ -297,4 +295,6 @@ class _Channel:
         return self._channel.get_write_buffer_size()
 
     def close(self) -> None:
+        if not self._channel.is_closing():
+            self._lifetime.meter.leave()
         self._channel.close()

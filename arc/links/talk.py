@@ -39,8 +39,7 @@ class Talk:
         self._loop = asyncio.get_running_loop()
         self._node, self._heard = node, heard
         self._channel: Channel | None = None
-        self._lines = Lines()
-        self._familiar = Familiar()
+        self._lines, self._familiar = Lines(), Familiar()
         self._asked: dict[int, Asked] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._owed: set[int] = set()
@@ -51,6 +50,7 @@ class Talk:
         self._greeting: asyncio.Future[Greeting] = self._loop.create_future()
         self.over: str | None = None
         """Why the talk ended; None while it goes on."""
+        self.lied = False  # whether it ended by what no node says
         self.retires = ""
         """Why nothing more is asked here; empty: nothing speaks against it."""
         self.closed = asyncio.Event()
@@ -287,7 +287,7 @@ class Talk:
     def _end(self, why: str, *, lies: bool) -> None:
         if self.over is not None:
             return
-        self.over = why
+        self.over, self.lied = why, lies
         self._nobody_greets(NodeUnreachable(self._node, f"{why}; nothing was asked"))
         self._lines.clear()
         if self._alarm is not None:

@@ -21,8 +21,8 @@ from arc.errors import (
 )
 from arc.keys import make_key_pair
 from arc.links import lifetime, ssh
-from arc.links.hostkeys import HostKeys, parse_host_key
-from arc.links.ssh import SshWay, is_strict
+from arc.links.hostkeys import HostKeys, is_strict, parse_host_key
+from arc.links.ssh import SshWay
 from arc.links.standing import StandingLink
 from arc.settings import NodeEntry
 from tests.hub.links.places import a_link, settings_of

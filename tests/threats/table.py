@@ -285,7 +285,10 @@ THREATS = (
         node/daemon/test_trouble.py
           test_below_the_floor_of_free_space_nothing_is_claimed_and_all_else_works
         ssh/test_faults.py
-          test_hostile_nodes_hold_nobody_up_and_fill_no_memory""")),
+          test_hostile_nodes_hold_nobody_up_and_fill_no_memory
+        hub/links/test_flooding.py
+          test_a_server_that_floods_beside_its_sessions_is_cut_and_the_others_are_asked
+          test_a_session_that_lied_takes_its_connection_with_it""")),
     Threat(27, "one bad node holds up all the others", _tests("""
         hub/test_survey.py
           test_a_silent_node_delays_nobody_beyond_its_own_deadline
