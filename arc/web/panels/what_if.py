@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -14,10 +15,13 @@ from pathlib import Path
 from agent_node.clock import iso
 from agent_node.lines import encode
 from agent_node.strict import JsonObject
+from agent_node.text import safe_text
 from arc.decisions.limits import LIMITS
 from arc.errors import ArcError, WaitedTooLong, WrongUse
 
 from .asked import window_of
+
+log = logging.getLogger("arc.web")
 
 NAME = "what_if"
 POLICY = "policy"
@@ -26,6 +30,8 @@ SPAN_S = 86_400.0  # a day has what a busy hour has not: the queues of all other
 WITHIN_S = 25.0
 ANSWER_MAX = 8 * 1024 * 1024
 NICE = 10
+LAST_WORDS_MAX = 2048  # bytes of what the process said as it ended
+HINT = "try once more; if it ends so again, the hub's log has its last words: a shorter span may do"
 
 
 class ReplayFailed(ArcError):
@@ -76,9 +82,12 @@ def asked_for(fleet: Path, now: datetime, query: Mapping[str, str]) -> JsonObjec
 async def _in_a_process(asked: JsonObject) -> JsonObject:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "arc.web.panels.what_if", stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, limit=ANSWER_MAX,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=ANSWER_MAX,
         start_new_session=True,
     )  # fmt: skip
+    assert child.stderr is not None, "it was asked for"
+    last = asyncio.create_task(_last_words(child.stderr))
+    child.stderr = None  # it is read here: `communicate` would keep all of it
     try:
         out, _ = await child.communicate(encode(asked).encode())
     finally:
@@ -86,11 +95,26 @@ async def _in_a_process(asked: JsonObject) -> JsonObject:
             with suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    try:
+        words = await last
+    with suppress(ValueError):
         said = json.loads(out)
-    except ValueError as error:
-        raise ReplayFailed(f"what if: its process ended with {child.returncode}") from error
-    return said if isinstance(said, dict) else {}
+        return said if isinstance(said, dict) else {}
+    log.error("replay_failed: %s", words, extra={"exit": child.returncode})
+    raise ReplayFailed(f"what if: its process {_how(child.returncode)}", hint=HINT)
+
+
+def _how(code: int | None) -> str:
+    """How a process ended, in words."""
+    return f"was ended by signal {-code}" if code is not None and code < 0 else (
+        f"ended with {code}")
+
+
+async def _last_words(stderr: asyncio.StreamReader) -> str:
+    """The end of what it said there, for the hub's log alone: a page shows no tracebacks."""
+    kept = b""
+    while piece := await stderr.read(LAST_WORDS_MAX):
+        kept = (kept + piece)[-LAST_WORDS_MAX:]
+    return safe_text(kept.decode("utf-8", "replace"), LAST_WORDS_MAX, keep="\n")
 
 
 def main() -> int:
