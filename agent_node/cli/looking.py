@@ -191,6 +191,7 @@ def render_shown(result: Result, now: datetime) -> str:
     ]
     if result.get("order"):
         lines.append(f"  {'order':<16} {_tier(result['order'])}")
+    lines += _care(result)
     events = some_objects(result, "events")
     if len(events) > _LAST:
         lines.append(f"  {'event':<16} … and {len(events) - _LAST} earlier: --json")
@@ -202,6 +203,23 @@ def render_shown(result: Result, now: datetime) -> str:
     safe = [safe_text(line) for line in lines]
     body = safe_text(words(task, "body", ""), keep="\n\t")
     return "\n".join([*safe, "", body] if body else safe)
+
+
+def _care(result: Result) -> list[str]:
+    """Of what is or was a dead letter: that it is poison, who looked at it and who decided."""
+    care = result.get("care")
+    if not isinstance(care, dict):
+        return []
+    lines = [f"  {'poison':<16} it failed wherever it was tried"] if care.get("poison") else []
+    for name, note, what in (("reviewed", "note", ""), ("resolution", "reason", "what")):
+        said = care.get(name)
+        if isinstance(said, dict):
+            done = f"{words(said, what)} " if what else ""
+            why = f": {words(said, note)}" if said.get(note) else ""
+            lines.append(f"  {name:<16} {done}by {words(said, 'by')} {words(said, 'at')}{why}")
+    if care.get("total_cost_usd"):
+        lines.append(f"  {'cost in all':<16} {words(care, 'total_cost_usd')} USD")
+    return lines
 
 
 _NOT_A_LINE = frozenset({"uid", "state", "priority", "body", "attempts", "moves", "artifacts"})

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from agent_node.errors import BadInput
 from agent_node.strict import JsonObject
+from arc.errors import WrongUse
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -85,7 +87,17 @@ OPERATIONS: dict[str, str] = {
 
 
 def operation(name: str) -> Operation:
-    """The function behind a name; its module is loaded when it is first asked for."""
+    """The function behind a name; its module is loaded when it is first asked for.
+
+    What nobody could ask for is wrong use, whichever of its words was read as a node's would be.
+    """
     module = import_module(f"{__name__}.{OPERATIONS[name]}")
     found: Operation = getattr(module, name.replace(".", "_"))
-    return found
+
+    async def carried_out(hub: Hub, args: JsonObject) -> Told:
+        try:
+            return await found(hub, args)
+        except BadInput as error:
+            raise WrongUse(str(error)) from error
+
+    return carried_out

@@ -21,6 +21,7 @@ from arc.links import Link
 from . import Told
 from .dead_decisions import decisions_about, moved_letter
 from .everybody import Answers, check_node, link_of, not_asked
+from .finding import part_of_uid
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -172,7 +173,7 @@ def pick(pile: Pile, part: str) -> Letter:
 
     `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
     """
-    wanted = part.strip().upper()
+    wanted = part_of_uid(part)
     found = [one for one in pile.letters if _fits(one.task.uid, wanted)]
     if len(found) == 1:
         return found[0]

@@ -47,10 +47,7 @@ async def find_task(hub: Hub, part: str) -> Found:
 
     `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
     """
-    wanted = part.strip().upper()
-    if not _is_part(wanted):
-        raise WrongUse(f"{part[:40]!r} is no part of a uid: digits, letters but I, L, O, U",
-                       hint="arc tasks list shows the tasks, arc dag list the graphs")  # fmt: skip
+    wanted = part_of_uid(part)
     asked: JsonObject = {"match": wanted, "limit": CANDIDATES_MAX}
     answers = await ask_all(hub, "list", asked, lambda node, said: read_listed(node, said).tasks)
     by_uid: dict[str, dict[str, Task]] = {}
@@ -68,6 +65,16 @@ async def find_task(hub: Hub, part: str) -> Found:
                if copies[name].state in _LAST else 0, -copies[name].epoch, name))  # fmt: skip
     states = {name: str(task.state) for name, task in sorted(copies.items())}
     return Found(uid, node, copies[node], states, answers, not_asked(hub))
+
+
+def part_of_uid(part: str) -> str:
+    """The same as uids are written; `WrongUse` where no uid could begin or end so."""
+    wanted = part.strip().upper()
+    if not _is_part(wanted):
+        raise WrongUse(f"{part[:40]!r} is no part of a uid: digits, letters but I, L, O, U",
+                       hint="arc tasks list shows the tasks, arc dag list the graphs, "
+                       "arc dead list the dead letters")  # fmt: skip
+    return wanted
 
 
 def _fits(uid: str, part: str) -> bool:

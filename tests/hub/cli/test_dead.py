@@ -279,3 +279,16 @@ def test_attempts_that_are_not_told_any_more_are_said_to_be() -> None:
     assert f"what it wrote: arc nodes logs iris {uid(1)} --attempt 51 --stderr\n" in text
     attempt["n"] = 1
     assert "not told" not in render_letter({"uid": uid(1), "history": [attempt]}, Look())
+
+
+@pytest.mark.parametrize("words", [
+    ("dead", "show", "nope"), ("dead", "retry", "nope"), ("dag", "show", "nope"),
+    ("tasks", "show", "nope"), ("why", "nope"), ("dead", "list", "--limit", "0"),
+    ("dag", "list", "--limit", "0"), ("tasks", "list", "--limit", "0"), ("log", "--limit", "0"),
+])  # fmt: skip
+def test_what_nobody_could_mean_is_wrong_use_whichever_command_is_asked(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Seen to fail: no such dead letter where others said that no uid has an O; `bad_input`."""
+    ran = desk.arc(*words)
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error[ARC-USAGE]")

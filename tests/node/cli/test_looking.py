@@ -212,3 +212,24 @@ def test_status_is_a_count_then_lines(desk: Desk) -> None:
         "  counts   READY 12, RUNNING 1",
         "  disk     5.0 GiB free",
     ]
+
+
+def test_show_says_who_looked_at_a_dead_letter_and_who_decided(desk: Desk) -> None:
+    """Seen to fail: only --json had it."""
+    desk.door.replies["show"] = {"task": a_task(state="CANCELLED"), "care": {
+        "poison": True, "total_cost_usd": "0.75",
+        "reviewed": {"by": "human:ada", "at": "2026-03-10T03:45:00Z", "note": "a bad\x1b disk"},
+        "resolution": {"what": "cancel", "by": "human:bob", "at": "2026-03-10T04:00:00Z",
+                       "reason": ""}}}  # fmt: skip
+    lines = [" ".join(line.split()) for line in desk.run("show", UID).out.splitlines()]
+    assert "poison it failed wherever it was tried" in lines
+    assert "reviewed by human:ada 2026-03-10T03:45:00Z: a bad\\x1b disk" in lines
+    assert "resolution cancel by human:bob 2026-03-10T04:00:00Z" in lines
+    assert "cost in all 0.75 USD" in lines
+
+
+def test_show_of_a_task_that_never_died_says_nothing_of_that(desk: Desk) -> None:
+    desk.door.replies["show"] = {"task": a_task(), "care": {
+        "poison": False, "reviewed": None, "resolution": None, "total_cost_usd": None}}  # fmt: skip
+    out = desk.run("show", UID).out
+    assert not any(word in out for word in ("poison", "reviewed", "resolution", "cost in all"))
