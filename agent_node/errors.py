@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class NodeError(Exception):
     """The root: whatever the node itself raises. `code` is for machines, the text for people."""
@@ -112,3 +114,14 @@ class BrokenRule(NodeError):
     """A state change that the table in task.py does not know: a fault of ours, nothing changed."""
 
     code = "bug"
+
+
+def missing(needed: str, given: Iterable[str]) -> BadInput:
+    """What every task has, and one has not; of the words that it gave, and nobody knows, one may
+    have been meant for it.
+    """
+    import difflib  # only where something is wrong: a node starts without it
+
+    close = difflib.get_close_matches(needed, [one[:80] for one in given], n=1, cutoff=0.6)
+    meant = f"; is {close[0]!r} meant for it?" if close else ""
+    return BadInput(f"missing or empty; every task has one{meant}", needed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from .errors import BadInput
+from .errors import BadInput, missing
 from .fields import (
     EXTRA_MAX,
     SUBJECT_MAX,
@@ -245,7 +245,7 @@ def task_from(document: JsonValue, *, mint: str | None = None) -> Task:
         known.setdefault("uid", mint)
     for needed in _MUST_SAY:
         if not known.get(needed):
-            raise BadInput("missing or empty; every task has one", needed)
+            raise missing(needed, unknown)
     if unknown:
         known["extra"] = _with_unknown(known.get("extra"), unknown)
     if "priority_100" in known:

@@ -24,6 +24,10 @@ LISTED = (  # groups that are their list
     "webhooks",
 )  # fmt: skip
 HELP = ("-h", "--help")
+# What one command calls otherwise than those beside it.
+OTHERWISE = {
+    (f"arc tasks {verb}", "--node"): "; did you mean --to?" for verb in ("add", "import", "move")
+}
 
 
 class WallClock:
@@ -140,7 +144,9 @@ def _invoked(words: list[str]) -> int:
             code = typed.main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:
         asked = error.ctx.command_path if error.ctx else "arc"
-        raise WrongUse(f"{asked}: {error.format_message()}", hint=f"{asked} --help") from error
+        meant = OTHERWISE.get((asked, str(getattr(error, "option_name", ""))), "")
+        raise WrongUse(f"{asked}: {error.format_message()}{meant}",
+                       hint=f"{asked} --help") from error  # fmt: skip
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except ClickException as error:

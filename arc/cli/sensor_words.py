@@ -33,6 +33,11 @@ def register(app: typer.Typer) -> None:
     app.add_typer(skills, name="skills")
 
 
+def whole_name(name: str) -> str:
+    """A sensor's name; `router` is ours."""
+    return f"fleet-{name}" if f"fleet-{name}" in VERBS else name
+
+
 @sensors.callback()
 def sensors_alone(context: typer.Context) -> int | None:
     """Without a verb: the list."""
@@ -55,6 +60,7 @@ def run_sensor(
     """Run one now; with `--dry-run` only its plan is shown."""
     from arc.text.sensors import render_run
 
+    name = whole_name(name)
     if dry_run:
         return _dry(name)
 
@@ -78,7 +84,7 @@ def sensor_history(
     """The newest runs, of one sensor or of all."""
     from arc.text.sensors import render_runs
 
-    args = only_said({"sensor": name, "limit": limit})
+    args = only_said({"sensor": whole_name(name), "limit": limit})
     return tell("sensors.history", "sensors.history", args, render_runs)
 
 
@@ -106,7 +112,7 @@ def show_skill(
 
     if not (name or named):
         raise WrongUse("skills show: of which sensor? arc skills list names them")
-    return tell("skills.show", "skills.show", {"sensor": name or named}, render_skills)
+    return tell("skills.show", "skills.show", {"sensor": whole_name(name or named)}, render_skills)
 
 
 @skills.command("run")
@@ -117,6 +123,7 @@ def run_skill(
     """A sensor by its own words: fleet-rebalance -- status|plan|steal|why TASK|show RUN, …"""
     from . import daily
 
+    name = whole_name(name)
     verb, rest = (words[0], words[1:]) if words else ("status", [])
     known = VERBS.get(name, ("status", "run"))
     if not words:

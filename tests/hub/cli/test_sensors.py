@@ -199,3 +199,12 @@ def test_a_followed_log_goes_on_with_what_comes_one_object_a_line(
     assert followed.code == 130
     events = [json.loads(line)["data"]["lines"][0]["event"] for line in followed.lines]
     assert events == ["node_paused", "node_resumed", "node_resumed"]
+
+
+@pytest.mark.parametrize("short", ["router", "health", "rebalance", "graphs"])
+def test_our_sensors_are_known_by_their_short_names(desk: Desk, short: str) -> None:
+    """`arc sensors run router` was: no sensor is called 'router'."""
+    assert desk.arc("sensors", "run", short, "--json").data["sensor"] == f"fleet-{short}"
+    runs = desk.arc("sensors", "history", short, "--json").data["runs"]
+    assert {one["sensor"] for one in runs} == {f"fleet-{short}"}
+    assert desk.arc("skills", "run", "--name", short, "--json").data["sensor"] == f"fleet-{short}"

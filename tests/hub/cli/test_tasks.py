@@ -451,6 +451,22 @@ def test_a_skill_that_is_the_name_of_a_domain_is_told_with_what_was_meant(desk: 
         assert "is a domain" not in desk.arc("tasks", "add", "T", *words).err
 
 
+def test_a_misspelt_subject_is_told_with_the_word_that_stands_there(desk: Desk) -> None:
+    raw = b'{"subjet": "S"}\n'
+    assert "missing or empty; every task has one; is 'subjet' meant for it?" in desk.arc(
+        "tasks", "import", "-", stdin=raw).err  # fmt: skip
+    graph = b'{"title": "T", "tasks": {"a": {"subjet": "S"}}}'
+    assert "is 'subjet' meant for it?" in desk.arc("dag", "submit", "-", stdin=graph).err
+
+
+@pytest.mark.parametrize("verb", [("add", "S"), ("import", "-"), ("move", uid(1))])
+def test_where_a_node_is_named_otherwise_that_is_said(desk: Desk, verb: tuple[str, ...]) -> None:
+    said = desk.arc("tasks", *verb, "--node", "iris")
+    assert said.code == 2
+    assert "No such option: --node" in said.err
+    assert "did you mean --to?" in said.err
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (("--domain", "reserch"),
      "domain reserch, which no node owns or takes also; it would wait; did you mean research?"),
