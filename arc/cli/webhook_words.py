@@ -84,6 +84,7 @@ def try_webhook(
     from arc.config import read_fleet
     from arc.door import fleet_of
     from arc.operations.webhooks import example_of
+    from arc.secret_files import read_secret
     from arc.text.webhooks import render_taken
 
     around = here()
@@ -93,8 +94,9 @@ def try_webhook(
         known = ", ".join(sorted(one.name for one in fleet.webhooks)) or "none"
         raise NotFound(f"no webhook is called {name!r}", hint=f"fleet.yaml has: {known}")
     message = _message(payload) if payload else example_of(entry)
+    secret = read_secret(entry.secret_file)  # a dry run, too, says that it cannot be had
     told = _tried(around, entry, message) if dry_run else _posted(
-        around, fleet, entry, message)
+        around, fleet, entry, message, secret)
     return say("webhooks.test", told, render_taken, around)
 
 
@@ -116,13 +118,12 @@ def _tried(around: Around, entry: HookEntry, message: JsonObject) -> Told:
 
 
 def _posted(
-    around: Around, fleet: FleetSettings, entry: HookEntry, message: JsonObject
+    around: Around, fleet: FleetSettings, entry: HookEntry, message: JsonObject, secret: bytes
 ) -> Told:
     from arc.decisions.webhooks import SIGNED, proof_of
-    from arc.secret_files import read_secret
 
     body, stamp = json.dumps(message).encode(), str(int(around.clock.now().timestamp()))
-    proof = SIGNED + proof_of(read_secret(entry.secret_file), stamp, body)
+    proof = SIGNED + proof_of(secret, stamp, body)
     headers = {"Content-Type": "application/json", "X-Arc-Timestamp": stamp,
                "X-Arc-Signature": proof}  # fmt: skip
     status, raw = _answer_to(fleet.web, f"/webhooks/{entry.name}", body, headers)

@@ -258,6 +258,12 @@ def test_the_commands_list_show_and_try_a_webhook(hooked: Stage) -> None:
         "  ci: {secret_file: secret, task: {subject: '{t}'}}\n")
     tried = desk.arc("webhooks", "test", "ci", "--dry-run")
     assert tried.code == 2, tried.err  # what fits fleet.yaml now has no p, which the hub wants
+    (desk.place / "secret").chmod(0o644)
+    for words in (("--dry-run",), ()):
+        open_to_all = desk.arc("webhooks", "test", "ci", *words)
+        assert "others can read this secret" in open_to_all.err, words
+        assert open_to_all.code == 2
+    (desk.place / "secret").chmod(0o600)
     said = desk.arc("webhooks", "test", "ci")
     assert (said.code, "no page answers" in said.err) == (1, True)
     assert "arc up --web" in said.err
