@@ -40,7 +40,7 @@ def error_of(file: str, found: Sequence[Finding], *, total: int) -> BadSettings:
     """The error that names these findings; `total` counts also those that are not shown."""
     many = "1 error" if total == 1 else f"{total if total < FAULTS_MAX else 'many'} errors"
     more = [f"… and {total - len(found)} more"] if total > len(found) else []
-    lines = [f"{many} in {file}; nothing was changed", *map(render_finding, found), *more]
+    lines = [f"{many} in {file}", *map(render_finding, found), *more]
     return BadSettings("\n".join(lines), where=found[0].where,
                        problems=tuple(finding.as_json() for finding in found))  # fmt: skip
 

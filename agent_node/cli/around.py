@@ -62,7 +62,7 @@ class Around:
         """Who gives this order: the running task's agent, else the person at the keyboard."""
         if self.environ.get("AGENT_TASK_UID") and self.environ.get("AGENT_NAME"):
             return f"agent:{self.environ['AGENT_NAME']}"
-        name = self.environ.get("USER") or self.environ.get("LOGNAME") or str(os.getuid())
+        name = self.environ.get("USER") or self.environ.get("LOGNAME") or _login()
         return f"human:{name.encode('utf-8', 'replace').decode('utf-8')[:100]}"
 
     def door(self, request: Request, *, timeout_s: float = 30) -> Result:
@@ -102,3 +102,13 @@ def real_door(home: Home, request: Request, *, timeout_s: float = 30) -> Result:
     from agent_node.door import ask
 
     return ask(home, request, timeout_s=timeout_s)
+
+
+def _login() -> str:
+    """The name of this process's user; its number where nobody gave it a name."""
+    import pwd  # only where no environment says it
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

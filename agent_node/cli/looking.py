@@ -45,7 +45,7 @@ def render_status(report: Mapping[str, object], now: datetime) -> str:
     """What waits for a person first; then the node, its agents, and what it counts."""
     head = (
         f"{words(report, 'node')}: {words(report, 'state')}, "
-        f"dispatcher {words(report, 'dispatcher')}, "
+        f"daemon {words(report, 'dispatcher')}, "
         f"{whole(report, 'running_count')} of {counted(whole(report, 'slots'), 'slot')} running, "
         f"{whole(report, 'pending_count')} ready"
     )
@@ -185,7 +185,7 @@ def render_shown(result: Result, now: datetime) -> str:
     task = one_object(result, "task")
     lines = [f"{words(task, 'uid')} {words(task, 'state')} P{words(task, 'priority')}"]
     lines += [
-        f"  {name:<16} {_value(task, name, now)}"
+        f"  {_label(name):<16} {_value(task, name, now)}"
         for name, value in task.items()
         if name not in _NOT_A_LINE and value not in (None, "", [], {}, 0)
     ]
@@ -234,7 +234,26 @@ def artifact_line(one: Mapping[str, object]) -> str:
 
 def _value(task: Mapping[str, object], name: str, now: datetime) -> str:
     since = age_s(task, name, now) if name.endswith("_at") else None
-    return words(task, name) if since is None else f"{words(task, name)} ({ago(since)})"
+    return _said(task, name) if since is None else f"{words(task, name)} ({ago(since)})"
+
+
+_LABELS = {"n": "", "max_s": "stopped after", "expected_s": "usually takes",
+           "cost_usd": "cost", "max_cost_usd": "cost at most"}  # fmt: skip
+
+
+def _label(name: str) -> str:
+    """A field's name for people; `--json` has the names themselves."""
+    return _LABELS.get(name, name.removesuffix("_s").replace("_", " "))
+
+
+def _said(record: Mapping[str, object], name: str) -> str:
+    """A field's value: seconds as a length of time, money as such, an object by its parts."""
+    value = record[name]
+    if isinstance(value, Mapping):
+        return _record(value)
+    if name.endswith("_s") and isinstance(value, int | float):
+        return duration(value)
+    return f"{value} USD" if name.endswith("_usd") else words(record, name)
 
 
 _LAST = 12  # events that a person is shown; `--json` has all
@@ -250,7 +269,8 @@ def _told(event: Mapping[str, object]) -> str:
 
 
 def _record(record: Mapping[str, object]) -> str:
-    return " ".join(f"{name}={value}" for name, value in record.items() if value is not None)
+    return ", ".join(f"{_label(name)} {_said(record, name)}".lstrip()
+                     for name, value in record.items() if value is not None)
 
 
 COMMANDS = {

@@ -131,11 +131,11 @@ def not_quarantined(case: _Case) -> str | None:
 
 
 def dispatcher_runs(case: _Case) -> str | None:
-    """A machine that answers while its dispatcher is stopped is where work is left lying."""
+    """A machine that answers while its daemon does not run is where work is left lying."""
     report = case.node.report
     if report.dispatcher == "running":
         return None
-    return f"the dispatcher is stopped; {report.pending_count} tasks wait there"
+    return f"its daemon does not run; {report.pending_count} tasks wait there"
 
 
 def work_succeeds(case: _Case) -> str | None:

@@ -43,7 +43,7 @@ def takes_new_work(node: NodeSeen, limits: StealLimits, memory: Memory) -> str |
 
 def dispatcher_runs(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:
     """Where nothing is started, work only piles up: 110 tasks once waited on such machines."""
-    return None if node.report.dispatcher == "running" else "the dispatcher is stopped"
+    return None if node.report.dispatcher == "running" else "its daemon does not run"
 
 
 def work_succeeds(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:
@@ -87,7 +87,7 @@ def nothing_to_do(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
 def _never_idle(node: NodeSeen) -> str | None:
     """Why the node calls itself idle at no time now, however little it has to do; None: it may."""
     if node.report.dispatcher != "running":
-        return "the dispatcher is stopped"
+        return "its daemon does not run"
     return None if node.report.state == "active" else f"it is {node.report.state}"
 
 

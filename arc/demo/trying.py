@@ -30,7 +30,7 @@ def what_to_try(sight: Sight, nodes: dict[str, DemoNode], *, arc: str) -> tuple[
     why = f"why {short(task.uid)}" if task else "why --node iris"
     about = f'why "{task.subject}" stays on iris' if task else "what iris does, and why"
     broken = daemon.pid if daemon is not None and daemon.poll() is None else "PID"
-    page = (f"open {sight.page}    # the page",) if sight.page else ()
+    page = (f"{sight.page}    # the page, for a browser",) if sight.page else ()
     return (
         *page,
         f"export ARC_FLEET={sight.folder / 'fleet.yaml'}",

@@ -28,6 +28,7 @@ from arc.secret_files import BadSecret, read_secret
 
 from . import Told
 from .everybody import check_node
+from .needs import what_to_try
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -202,7 +203,7 @@ def _well(
 ) -> Iterator[Check]:
     """What a node that answers may still need."""
     if report.dispatcher != "running":
-        yield Check(name, "bad", "no dispatcher runs there, so nothing is started",
+        yield Check(name, "bad", "its daemon does not run, so nothing is started there",
                     role.how_to_start(name))  # fmt: skip
     if abs(met.clock_off_s) > limits.clock_off_s:
         yield Check(name, "warn", f"its clock is {met.clock_off_s:+.0f} s off the hub's",
@@ -211,5 +212,5 @@ def _well(
     if free is not None and total and 1 - free / total > limits.disk_over:
         yield Check(name, "warn", f"its disk is {1 - free / total:.0%} full; {size(free)} free",
                     f"on {name}: make room where the node's home lies")  # fmt: skip
-    yield from (Check(name, "warn", f"needs you: {text}", f"arc nodes show {name}")
+    yield from (Check(name, "warn", f"needs you: {text}", what_to_try(role, name, text))
                 for text in report.needs_you)  # fmt: skip

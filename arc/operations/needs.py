@@ -70,8 +70,10 @@ def needs_you(seen: Look) -> list[JsonValue]:
     ]  # fmt: skip
     failing = {one.node for one in seen.hub.journal.nodes.standing()
                if one.rule == "work_succeeds"}  # fmt: skip
+    roles = seen.hub.roles()
     for one in (*seen.view.seen, *([seen.inbox] if isinstance(seen.inbox, NodeSeen) else [])):
-        said += [{"node": one.name, "text": text, "try": _try(seen.hub, one.name, text)}
+        role = roles.get(one.name, Role())
+        said += [{"node": one.name, "text": text, "try": what_to_try(role, one.name, text)}
                  for text in one.report.needs_you
                  if (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
                  and not (FAILS in text and one.name in failing)]  # fmt: skip
@@ -141,10 +143,10 @@ def _start(hub: Hub, node: str) -> str:
     return hub.roles().get(node, Role()).how_to_start(node)
 
 
-def _try(hub: Hub, node: str, text: str) -> str:
+def what_to_try(role: Role, node: str, text: str) -> str:
     """What to type first about a sentence in which a node asks for a person."""
     if NO_DAEMON in text:
-        return _start(hub, node)
+        return role.how_to_start(node)
     for word, command in _BY_WORD.items():
         if word in text:
             return command

@@ -39,7 +39,8 @@ async def plan(hub: Hub, args: JsonObject) -> Told:
     paused = hub.journal.words.fleet_paused()
     data: JsonObject = {
         "sensor": only, "policy": hub.settings.policy, "skipped": None,
-        "paused": None if paused is None else f"paused by {paused.by}: {paused.reason}",
+        "paused": None if paused is None else ": ".join(
+            filter(None, (f"paused by {paused.by}", paused.reason))),
         "kept": [one for part in parts for one in part.kept],
         "counts": [one for part in parts for one in part.counts],
         "unseen": list(unseen), "hub_running": hub.schedule is not None,

@@ -64,7 +64,7 @@ def _seen(data: JsonObject) -> list[str]:
         f"  seen           {age(data.get('age_s'))}, in {number(data.get('took_s')):.3f} s",
         f"  tasks          {counts or 'none'}",
         f"  slots          {said(data.get('free_slots'))} free of {said(data.get('slots'))}",
-        f"  dispatcher     {said(data.get('dispatcher'))}",
+        f"  daemon         {said(data.get('dispatcher'))}",
         f"  clock          {number(data.get('clock_off_s')):+.1f} s against the hub",
         f"  disk           {disk}",
         f"  version        {said(data.get('version'))}",
@@ -81,7 +81,8 @@ def render_steered(data: JsonObject, look: Look) -> str:
     because = f": {said(data.get('reason'))}" if data.get("reason") else ""
     until = f", until {said(data.get('until'))}" if data.get("until") else ""
     more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
-    return f"{who} is {said(data.get('state'))}{because}{until}{mark}{more}"
+    verb = "would be" if data.get("dry_run") else "is"
+    return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}"
 
 
 def render_fenced(data: JsonObject, look: Look) -> str:
@@ -126,8 +127,9 @@ def render_fleet(data: JsonObject, look: Look) -> str:
     """Each node's state after a word to all of them."""
     nodes = objects(data, "nodes")
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    verb = "would be" if data.get("dry_run") else "is"
     head = f"{counted(len(nodes), 'node')} told{mark}"
-    lines = [f"  {said(one.get('node'))} is {said(one.get('state'))}" for one in nodes]
+    lines = [f"  {said(one.get('node'))} {verb} {said(one.get('state'))}" for one in nodes]
     missed = data.get("later")
     later = [f"  {said(name)} could not be told now; the hub tells it once it is back"
              for name in (missed if isinstance(missed, list) else [])]  # fmt: skip

@@ -33,7 +33,8 @@ def _head(data: JsonObject) -> str:
             f"policy {said(data.get('policy'))}, {runs}")  # fmt: skip
     paused = hub.get("paused")
     if isinstance(paused, dict):
-        head += f"\nPAUSED by {said(paused.get('by'))}: {said(paused.get('reason'))} (arc resume)"
+        because = f": {said(paused.get('reason'))}" if paused.get("reason") else ""
+        head += f"\nPAUSED by {said(paused.get('by'))}{because} (arc resume)"
     for one in objects(hub, "owed"):
         head += f"\n{said(one.get('node'))} has not heard it yet: {said(one.get('do'))}"
     if not nodes:

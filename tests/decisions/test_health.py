@@ -96,7 +96,7 @@ def test_110_tasks_on_a_machine_whose_dispatcher_stopped_are_seen() -> None:
     found = judged(a_node("iris", dispatcher="stopped", pending_count=110))
 
     assert found.state == "stopped"
-    assert found.troubles[0].because == "the dispatcher is stopped; 110 tasks wait there"
+    assert found.troubles[0].because == "its daemon does not run; 110 tasks wait there"
 
 
 @pytest.mark.parametrize(

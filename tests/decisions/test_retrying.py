@@ -104,7 +104,7 @@ def test_who_gives_nothing_away_is_not_asked(fields: dict[str, Any]) -> None:
     [
         ({"state": "paused"}, "takes_new_work: loom: paused"),
         ({"state": "draining"}, "takes_new_work: loom: draining"),
-        ({"dispatcher": "stopped"}, "dispatcher_runs: loom: the dispatcher is stopped"),
+        ({"dispatcher": "stopped"}, "dispatcher_runs: loom: its daemon does not run"),
         ({"age_s": 900.0}, "fresh_report: loom: its report is 15m old; we use one for 10m"),
         ({"agents": (PAUSED,)}, "has_an_agent: loom: no agent there takes work"),
     ],

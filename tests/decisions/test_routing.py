@@ -251,7 +251,7 @@ def test_the_reason_is_that_of_the_node_nearest_to_the_work() -> None:
     view = a_view(a_node("spark", dispatcher="stopped"), a_node("iris"), a_node("loom"))
     plan = routes_of(view, a_queued(1, skills=PROTOCOL))
 
-    assert plan.kept[0].objection.because == "spark: the dispatcher is stopped"
+    assert plan.kept[0].objection.because == "spark: its daemon does not run"
 
 
 # --- Unclaimed work ------------------------------------------------------------------------------

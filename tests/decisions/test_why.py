@@ -331,7 +331,7 @@ def test_without_durations_only_the_tasks_before_it_are_counted() -> None:
 
 @pytest.mark.parametrize(("node", "says"), [
     (a_node("loom", running_count=1, pending_count=3), "it is not idle: 1 runs, 3 wait"),
-    (a_node("loom", dispatcher="stopped"), "it is not idle: the dispatcher is stopped"),
+    (a_node("loom", dispatcher="stopped"), "it is not idle: its daemon does not run"),
     (a_node("loom", state="draining"), "it is not idle: it is draining"),
     (a_node("loom", idle=False), "it is not idle: a transfer is under way"),
 ])  # fmt: skip
@@ -340,7 +340,7 @@ def test_a_node_that_is_not_idle_says_what_it_is_instead(node: NodeSeen, says: s
 
     assert said["idle_long_enough"] == says
     if node.report.dispatcher == "stopped":
-        assert said["nothing_to_do"] == "the dispatcher is stopped"
+        assert said["nothing_to_do"] == "its daemon does not run"
 
 
 @settings(max_examples=60, deadline=None)

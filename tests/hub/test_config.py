@@ -209,7 +209,7 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_file_each_with_a_caret(
     text = ("router: {every: 30, sotf: 3}\n"
             "nodes:\n  - {name: iris, prot: 22, host: dev@iris.lan}\n")
     assert said(text) == f"""\
-4 errors in {HERE}; nothing was changed
+4 errors in {HERE}
 {HERE}:1:17: error[ARC-CFG-VALUE]: router.every should be a length of time with its unit; \
 did you mean 30s?
      1 | router: {{every: 30, sotf: 3}}

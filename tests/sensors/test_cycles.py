@@ -344,7 +344,7 @@ def test_a_trouble_is_told_once_and_its_end_too(scene: Scenes) -> None:
     day.fleet.machines["iris"].restart()
     first, second = day.run(HEALTH), day.run(HEALTH)
     assert (first.acted, second.acted) == (1, 0)
-    assert "iris: the dispatcher is stopped" in first.summary
+    assert "iris: its daemon does not run" in first.summary
     assert [one.node for one in day.hub.journal.nodes.standing()] == ["iris"]
 
     day.fleet.machines["iris"].host.dispatching = True

@@ -78,7 +78,7 @@ def test_a_node_without_a_dispatcher_and_one_that_is_silent_are_two_findings(wel
     well.nodes.switch_off("loom")
     ran = well.arc("doctor", "--json")
     assert ran.code == 6
-    assert "no dispatcher runs there" in str(found(ran, "iris")[0]["text"])
+    assert "its daemon does not run" in str(found(ran, "iris")[0]["text"])
     assert found(ran, "loom")[0]["text"] == "no route to it; nothing changed there"
     assert found(ran, "loom")[0]["hint"]
     text = well.arc("doctor")

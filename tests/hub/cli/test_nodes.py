@@ -70,6 +70,7 @@ def test_the_last_node_that_takes_work_drains_only_with_a_word(desk: Desk) -> No
     assert "no other node takes work now" in error["message"]
     tried, shown = desk.both("nodes", "drain", "loom", "--dry-run")
     assert (tried.code, shown["dry_run"]) == (0, True)
+    assert tried.out.startswith("loom would be drain")
     assert "dry run: nothing was changed" in tried.out
     assert "no other node takes work now" in tried.err, "and what the real run needs"
     assert state(desk, "loom") == "idle"

@@ -254,3 +254,10 @@ def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
     text, data = desk.both("status")
     assert [one["node"] for one in data["needs_you"]] == ["iris"]
     assert "gone" not in text.out
+
+
+def test_a_pause_without_a_reason_shows_none(desk: Desk) -> None:
+    """It said `PAUSED by human:ada: -`."""
+    desk.arc("pause")
+    assert desk.arc("status").lines[1] == "PAUSED by human:ada (arc resume)"
+    assert desk.arc("plan", "--json").data["paused"] == "paused by human:ada"

@@ -79,7 +79,7 @@ def test_a_node_without_a_daemon_is_read_all_the_same(real: RealFleet) -> None:
     assert nodes["iris"]["state"] == "idle"
     assert real.arc("tasks", "add", "work", "--to", "loom").code == 0
     why = real.arc("why", "--node", "loom")
-    assert "NO  dispatcher_runs: the dispatcher is stopped" in why.out
+    assert "NO  dispatcher_runs: its daemon does not run" in why.out
 
 
 def test_a_broken_fleet_yaml_stops_no_hub_and_every_command_without_one(real: RealFleet) -> None:

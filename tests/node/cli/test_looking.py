@@ -49,12 +49,12 @@ def test_short_uids_differ_within_a_list(desk: Desk) -> None:
 def test_show_tells_the_task_its_attempts_and_its_body(desk: Desk) -> None:
     desk.door.replies["show"] = {
         "task": a_task(body="line one\nline two", progress="half"),
-        "attempts": [{"n": 1, "agent": "iris", "outcome": "failed"}],
+        "attempts": [{"n": 1, "agent": "iris", "outcome": "failed", "duration_s": 95.5}],
         "moves": [],
     }
     ran = desk.run("show", UID)
     assert f"{UID} READY P8" in ran.out
-    assert "attempt          n=1 agent=iris outcome=failed" in ran.out
+    assert "attempt          1, agent iris, outcome failed, duration 1m 35s" in ran.out
     assert ran.out.endswith("line one\nline two\n")
 
 
@@ -204,7 +204,7 @@ def test_status_is_a_count_then_lines(desk: Desk) -> None:
         "disk_free_bytes": 5 * 2**30,
     }
     assert desk.run("status").out.splitlines() == [
-        "iris: paused, dispatcher running, 1 of 5 slots running, 12 ready",
+        "iris: paused, daemon running, 1 of 5 slots running, 12 ready",
         "  because  new disk",
         "  NEEDS YOU  2 parked: what became of them is not known; resolve them",
         f"  doubt    {UID} HELD with loom, for 1m 15s",

@@ -15,7 +15,7 @@ export function drawFleet(place) {
   for (const one of Object.values(now?.nodes ?? {})) states.set(one.state, (states.get(one.state) ?? 0) + 1);
   put(place,
     now ? el("dl", {}, [["policy", now.policy], ["hub", now.hub?.running ? now.hub.name : "no hub runs"],
-      ["moves", paused ? `paused by ${paused.by} since ${day(paused.at)}: ${paused.reason}` : "as the sensors decide"],
+      ["moves", paused ? `paused by ${paused.by} since ${day(paused.at)}${paused.reason ? `: ${paused.reason}` : ""}` : "as the sensors decide"],
       ...[...states].sort().map(([state, count]) => [`nodes ${state}`, count])]
       .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : el("p", { class: "plain" }, "the hub has told nothing yet"),
     el("p", { class: "dim" }, "Pausing it: nothing new starts or moves, on any node; what runs goes on. Resuming it: also nodes that were paused one by one."),

@@ -7,7 +7,7 @@ import { el, put, table } from "./dom.js";
 import { checked } from "./drawer_task.js";
 import { known } from "./now.js";
 import { setView, view } from "./view.js";
-import { lasting, said } from "./words.js";
+import { inWords, lasting, said, valued } from "./words.js";
 
 const SHOWN = ["state", "pending", "running", "slots", "free_slots", "idle_since", "owns", "also",
   "reason", "version", "dispatcher", "clock_off_s", "at"];
@@ -21,7 +21,7 @@ export async function drawNode(place, name) {
   const reasons = el("div", {}, el("p", { class: "plain" }, "asking why"));
   put(place,
     now ? el("dl", {}, SHOWN.filter((word) => ![null, undefined, ""].includes(now[word])).flatMap((word) =>
-      [el("dt", {}, word.replaceAll("_", " ")), el("dd", {}, said(now[word]))]))
+      [el("dt", {}, inWords(word)), el("dd", {}, valued(word, now[word]))]))
       : el("p", { class: "plain" }, name === "inbox" ? "the hub's own queue: what waits there is given away by the router"
         : "the hub has told nothing of this node yet"),
     now && !now.seen ? el("p", { class: "trouble" }, `not seen: ${now.rule}: ${now.reason}`) : null,

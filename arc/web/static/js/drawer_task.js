@@ -5,7 +5,7 @@ import { ask, Trouble } from "./asking.js";
 import { typed } from "./copying.js";
 import { el, put, table } from "./dom.js";
 import { setView } from "./view.js";
-import { day, clock, lasting, money, said, short } from "./words.js";
+import { day, clock, inWords, lasting, money, said, short, valued } from "./words.js";
 
 const FIELDS = ["dag", "domain", "skills", "needs", "tags", "source", "origin", "key", "parent",
   "pinned", "max_cost_usd", "hops", "stolen_from", "not_before", "deadline", "expected_s",
@@ -36,7 +36,7 @@ function head(whole, task) {
     ["priority", `P${task.priority}${whole.order?.tier ? `, ${whole.order.tier} ${whole.order.effective}` : ""}`],
     ["uid", whole.uid],
     ...FIELDS.filter((name) => ![null, undefined, "", 0, false].includes(task[name]) && said(task[name]) !== "-")
-      .map((name) => [name.replaceAll("_", " "), name === "cost_usd" ? money(task[name]) : said(task[name])])];
+      .map((name) => [inWords(name), valued(name, task[name])])];
   return el("div", {}, el("p", { class: "subject" }, el("strong", {}, task.subject)),
     el("dl", {}, lines.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
 }

@@ -29,7 +29,7 @@ export function showNow(now) {
     stranded.length ? "loud" : null),
     fact(money(head.spent_today_usd), head.budget_per_day_usd
       ? `of ${money(head.budget_per_day_usd)} today` : "spent today"),
-    paused ? el("li", { class: "warn", title: paused.reason }, `the fleet is paused by ${paused.by}: ${paused.reason}`) : null);
+    paused ? el("li", { class: "warn", title: paused.reason }, `the fleet is paused by ${paused.by}${paused.reason ? `: ${paused.reason}` : ""}`) : null);
 }
 
 /** The fleet's name, and in the tab how many things wait for a person.

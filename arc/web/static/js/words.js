@@ -53,6 +53,18 @@ export function counted(count, noun) { return `${count} ${noun}${count === 1 ? "
 /** The end of a uid, by which people and commands name it. @param {unknown} uid */
 export function short(uid) { return String(uid ?? "-").slice(-6).toLowerCase(); }
 
+const IN_WORDS = /** @type {Object<string, string>} */ ({ pending: "waiting", dispatcher: "daemon", at: "as of",
+  clock_off_s: "clock against the hub", expected_s: "usually takes", max_s: "stopped after", max_attempts: "attempts at most" });
+
+/** The name of a field for people. @param {string} name */
+export function inWords(name) { return IN_WORDS[name] ?? name.replaceAll("_", " "); }
+
+/** Its value: seconds as a length of time. @param {string} name @param {any} value */
+export function valued(name, value) {
+  if (name.endsWith("_s") && typeof value === "number") return lasting(value);
+  return name.endsWith("_usd") ? money(value) : said(value);
+}
+
 /** One word or sentence of an answer. @param {any} value @returns {string} */
 export function said(value) {
   if (value === null || value === undefined || value === "") return "-";
