@@ -114,7 +114,10 @@ FLEET_YAML = """\
 
 # Machines, one line each; `arc nodes add USER@HOST --name NAME` sets one up and writes its line:
 #   - {name: spark, host: spark.lan, port: 22, user: agent, owns: [protocol], also: [research]}
-#   - {name: arc, local: true}        a node on this machine
+#   - {name: arc, local: true}        a node on this machine; its queue is in ~/.agent-node, or:
+#   - {name: loom, local: true, home: /srv/loom, never: [protocol]}
+# Of the domains below, `owns` names a machine's own work, `also` what it may take beside, and
+# `never` what it is not given, whatever else speaks for it.
 nodes: []
 
 # version: 1

@@ -112,6 +112,20 @@ def test_the_comments_of_a_new_file_say_the_defaults(tmp_path: Path) -> None:
     assert read_fleet(path) == empty
 
 
+def test_the_lines_of_nodes_in_a_new_file_can_be_taken_as_they_are(tmp_path: Path) -> None:
+    """What `also`, `never` and a local node's `home` are, the file that `arc init` writes tells."""
+    lines = re.findall(r"^#   (- \{name: .*?\})", FLEET_YAML, re.MULTILINE)
+    domains = [line[2:] for line in FLEET_YAML.splitlines()
+               if re.match(r"# (domains:|  (protocol|research): )", line)]  # fmt: skip
+    path = tmp_path / "fleet.yaml"
+    path.write_text("\n".join(["nodes:", *(f"  {line}" for line in lines), *domains]))
+    spark, arc, loom = read_fleet(path).nodes
+    assert (spark.owns, spark.also) == (("protocol",), ("research",))
+    assert (arc.local, loom.home, loom.never) == (True, "/srv/loom", ("protocol",))
+    for key in ("owns", "also", "never"):
+        assert f"`{key}`" in FLEET_YAML.split("nodes: []")[0]
+
+
 def test_the_fingerprint_is_what_ssh_keygen_shows() -> None:
     line = ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f x")
     assert fingerprint_of(line) == "SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA"

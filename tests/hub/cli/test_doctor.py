@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_node import commands as c
 from arc.settings import HookEntry
 from arc.setup import render_schema
 from tests.hub.cli.desk import Desk, Ran
@@ -71,6 +72,17 @@ def test_a_missing_schema_is_found_and_written(well: Desk) -> None:
     assert found(well.arc("doctor", "--json"), "schema")
     well.arc("doctor", "--fix")
     assert schema.read_text() == render_schema()
+
+
+def test_the_doctor_sends_dead_letters_where_the_status_sends_them(well: Desk) -> None:
+    """One said `arc nodes show`, the other `arc dead list`."""
+    task = well.runs("iris", 1, max_attempts=1)
+    failed = c.Result("failed", error_kind="crash")
+    well.nodes.machines["iris"].store.apply(c.Finish(task, 1, failed))
+    (status,) = [one["try"] for one in well.arc("status", "--json").data["needs_you"]
+                 if " dead" in one["text"]]  # fmt: skip
+    assert [one["hint"] for one in found(well.arc("doctor", "--json"), "iris")
+            if "dead" in str(one["text"])] == [status] == ["arc dead list"]  # fmt: skip
 
 
 def test_a_node_without_a_dispatcher_and_one_that_is_silent_are_two_findings(well: Desk) -> None:

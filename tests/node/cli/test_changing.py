@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+
 import pytest
 
 from agent_node.cli.around import Result
@@ -211,3 +214,11 @@ def test_outside_a_task_they_say_so(desk: Desk, command: list[str], gone: str) -
     assert ran.code == 2
     assert ran.err.startswith("error[not_inside_a_task]")
     assert desk.door.requests == []
+
+
+def test_a_person_without_an_environment_is_named_as_the_machine_names_them(desk: Desk) -> None:
+    """It was the user's number: human:0."""
+    del desk.environ["USER"]
+    desk.door.replies["cancel"] = {"results": [CHANGED]}
+    desk.run("cancel", UID, "--reason", "no use")
+    assert desk.door.requests[-1]["by"] == f"human:{pwd.getpwuid(os.getuid()).pw_name}"
