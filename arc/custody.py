@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Of a task that went on, or has not arrived yet, another node knows better.
 ELSEWHERE = frozenset({"MOVED", "HELD"})
 ABSENT, SILENT = "", "silent"
+NOT_FOUND = "not_found"  # a node's rule: it never had this task
 Fences = frozenset[tuple[str, str]]  # node and incarnation
 PARENTS_MAX = 200  # of births of one node that one run asks all stores for
 
@@ -87,8 +88,8 @@ def _is_sound(node: NodeSeen) -> bool:
 async def _state_at(link: Link, uid: str) -> str:
     try:
         shown = read_shown(link.name, uid, await link.ask("show", {"uid": uid}))
-    except NodeRefused:
-        return ABSENT
+    except NodeRefused as refused:
+        return ABSENT if refused.rule == NOT_FOUND else SILENT  # where its disk fails, say
     except ArcError:
         return SILENT
     return ABSENT if shown.task.state in ELSEWHERE else str(shown.task.state)

@@ -13,7 +13,7 @@ from .errors import AnswerUnreadable, ArcError, NodeRefused, OutcomeUnknown
 from .links import Link
 
 # Of all that a node refuses as a whole, these may be said after the change was made.
-_AFTER_THE_FACT = frozenset({"disk", "fault", "store_corrupt"})
+_AFTER_THE_FACT = frozenset({"disk", "disk_broken", "fault", "store_corrupt"})
 
 
 @dataclass(frozen=True)

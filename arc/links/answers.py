@@ -24,8 +24,8 @@ from . import READS, Met
 
 LINES_MAX = 3
 SAID_MAX = 300  # characters of anything a node said that an error repeats
-# Said of a mutation, these leave open whether it happened: the answer broke, not the deed.
-UNSURE = frozenset({"fault", "batch_full"})
+# Said of a mutation, these leave open whether it happened: the answer broke, or the disk under it.
+UNSURE = frozenset({"fault", "batch_full", "disk_broken"})
 # Another hub is obeyed there: a later one, or the one that came first with the same term.
 LATER_HUB = frozenset({"old_term", "other_hub"})
 # The node is there and cannot be spoken to just now; asking again is all that is needed.

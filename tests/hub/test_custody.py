@@ -10,6 +10,7 @@ import pytest
 from agent_node.strict import JsonObject
 from arc.custody import PARENTS_MAX, Fences, believed, last_holder, whose_else, without_strangers
 from arc.decisions.outbox import JoinHeard
+from arc.errors import NodeRefused
 from arc.journal_ends import TaskEnd
 from arc.looking import look
 from arc.sensor import Moved
@@ -84,6 +85,22 @@ def test_where_it_lives_or_ended_contradicts_and_what_went_on_or_is_to_come_does
 
     day.hub.links["loom"] = LyingLink(day.hub.links["loom"], lie)
     assert contradicts(day, "iris") == by
+
+
+def test_an_error_of_whoever_had_it_last_is_no_absence(day: Scene) -> None:
+    """Seen to fail: a disk that failed under the task's own node let any other one end it."""
+
+    def fail(do: str, asked: JsonObject, result: JsonObject) -> JsonObject:
+        if do == "show":
+            raise NodeRefused("spark", "disk_broken", "what is on the disk is not known")
+        return result
+
+    moved(day)
+    day.asks("spark", "add", tasks=[{"uid": TASK, "subject": "a"}])
+    day.hub.links["spark"] = LyingLink(day.hub.links["spark"], fail)
+    assert contradicts(day, "forge") == "spark"
+    assert contradicts(day, "forge", once=True) == "spark"
+    assert contradicts(day, "spark") == ""
 
 
 def test_a_queue_in_quarantine_contradicts_nobody(day: Scene) -> None:

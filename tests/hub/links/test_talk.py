@@ -257,6 +257,8 @@ async def test_that_our_own_line_was_refused_is_said_in_the_nodes_words() -> Non
     ("hello", "old_term", NodeRefused),
     ("escrow", "fault", OutcomeUnknown),
     ("cancel", "batch_full", OutcomeUnknown),
+    ("hold", "disk_broken", OutcomeUnknown),
+    ("status", "disk_broken", NodeRefused),
     ("list", "fault", NodeRefused),
     ("list", "batch_full", NodeRefused),
     ("escrow", "", NodeRefused),
