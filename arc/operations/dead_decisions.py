@@ -10,6 +10,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State
 from arc.asking import read_shown, reading
+from arc.custody import NOT_FOUND
 from arc.dead_answers import MONEY_MAX, Letter
 from arc.errors import NodeRefused
 
@@ -39,10 +40,11 @@ async def decisions_about(
     """
     answers = await _shown_by(hub, letter.task.uid, hub.links)
     told = _from_events(answers.said) | _from_records(answers.said)
-    refused = {at for at, error in answers.failed.items() if isinstance(error, NodeRefused)}
+    knows_none = {at for at, error in answers.failed.items()
+                  if isinstance(error, NodeRefused) and error.rule == NOT_FOUND}  # fmt: skip
     ran_on = {str(one["node"]) for one in letter.attempts if one.get("node")}
     unheard = tuple(f"what was decided on {name} is not known: it was not heard"
-                    for name in sorted(ran_on - answers.said.keys() - refused))  # fmt: skip
+                    for name in sorted(ran_on - answers.said.keys() - knows_none))  # fmt: skip
     return [*sorted(told.values(), key=lambda one: str(one["at"]))], unheard
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_node import commands as c
+from agent_node.strict import JsonObject
+from arc.errors import NodeRefused
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
@@ -86,4 +90,25 @@ def test_who_could_not_be_asked_for_decisions_is_named(desk: Desk) -> None:
     desk.nodes.switch_off("iris")
     said = desk.arc("dead", "show", uid(1), "--json").envelope
     assert said["data"]["decisions"] == []
+    assert "what was decided on iris is not known: it was not heard" in said["warnings"]
+
+
+def test_a_node_that_answers_with_an_error_of_its_own_has_not_been_heard(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when each refusal counts as a word: a disk that fails hides what was decided there."""
+    dies(desk, "iris", 1)
+    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
+    moves_to_loom(desk)
+    dies_again(desk, "loom", 2)
+    link = desk.hub.links["iris"]
+    ask = link.ask
+
+    async def fails(do: str, fields: JsonObject) -> JsonObject:
+        if do == "show":
+            raise NodeRefused("iris", "disk", "the disk failed to read")
+        return await ask(do, fields)
+
+    monkeypatch.setattr(link, "ask", fails)
+    said = desk.arc("dead", "show", uid(1), "--json").envelope
     assert "what was decided on iris is not known: it was not heard" in said["warnings"]
