@@ -53,7 +53,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     lanes: list[JsonValue] = [
         {"node": name, **blocks[name], **_looked(known[name], seen.get(name, []), window),
          "stranded": [_stretch(one, window) for one in kept.get(name, [])],
-         "stranded_s": round(sum(one.seconds for one in kept.get(name, [])), 1)}
+         "stranded_s": round(sum(_seconds(one, window) for one in kept.get(name, [])), 1)}
         for name in chosen
     ]  # fmt: skip
     return {
@@ -79,7 +79,11 @@ def _stretch(one: StrandedStretch, window: Window) -> JsonObject:
     since, until = max(one.since, window.since), min(one.until, window.until)
     return {"t0": window.after(since), "t1": window.after(until), "cause": one.cause,
             "rule": one.rule, "beside": one.beside, "uid": one.uid,
-            "seconds": round(one.seconds, 1)}  # fmt: skip
+            "seconds": round(_seconds(one, window), 1)}  # fmt: skip
+
+
+def _seconds(one: StrandedStretch, window: Window) -> float:
+    return one.seconds_in(window.since, window.until)
 
 
 def _looked(node: NodeKnown, samples: Sequence[Sample], window: Window) -> JsonObject:
