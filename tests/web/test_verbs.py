@@ -90,7 +90,7 @@ async def test_each_verb_that_a_node_is_offered_has_a_plan(
     assert verbs
     for verb in verbs:
         plan = await act(acts, str(verb), node="iris", dry_run=True, yes=True)
-        assert plan.data["says"][0].startswith("iris is "), verb
+        assert plan.data["says"][0].startswith("iris would be "), verb
 
 
 async def test_the_whole_fleet_is_paused_and_resumed_by_the_operations_of_the_commands(
