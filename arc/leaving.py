@@ -10,7 +10,7 @@ from agent_node.clock import parse_iso
 from agent_node.strict import JsonObject
 
 from .asking import read_shown
-from .custody import kept_of, left_by, whose_else, with_costs
+from .custody import NOT_FOUND, kept_of, left_by, whose_else, with_costs
 from .decisions.outbox import COMPLETED, EndHeard
 from .decisions.view import NodeSeen
 from .doubted import doubt
@@ -57,10 +57,10 @@ async def _with_result(
     try:
         async with gate:
             shown = read_shown(link.name, end.uid, await link.ask("show", {"uid": end.uid}))
-    except NodeRefused:
-        return _for_store(seen.hub, store, away)
-    except AnswerUnreadable:  # such as what an older program let a task leave: it stays so
-        return _for_store(seen.hub, store, away) if _is_late(seen, end) else None
+    except (NodeRefused, AnswerUnreadable) as error:
+        # An answer may stay unreadable, such as what an older program let a task leave.
+        gone = isinstance(error, NodeRefused) and error.rule == NOT_FOUND
+        return _for_store(seen.hub, store, away) if gone or _is_late(seen, end) else None
     except ArcError:
         return None
     if shown.task.state != end.state:

@@ -11,6 +11,7 @@ import pytest
 from agent_node import commands as c
 from agent_node.graph_words import Inputs
 from agent_node.strict import JsonObject, JsonValue
+from arc.errors import NodeRefused
 from arc.journal import Journal
 from arc.operations.dags import dag_list, dag_show
 from arc.operations.dags_cancel import dag_cancel
@@ -23,6 +24,7 @@ from arc.schedule import Schedule
 from tests.builders import uid
 from tests.fleet.machines import HubDied
 from tests.sensors_stage import Scene, rows, within
+from tests.threats.test_lying_nodes import LyingLink
 
 GRAPHS, ROUTER, HEALTH = "fleet-graphs", "fleet-router", "fleet-health"
 DAG = uid(900)
@@ -180,6 +182,34 @@ def test_a_node_that_is_away_keeps_no_end_and_no_output_from_being_told(day: Sce
     runs_it(day, "loom", output={"rows": 7})
     day.run(HEALTH)
     day.off("loom")
+    day.run(GRAPHS)
+    assert state(day, "forge", 2) == "READY"
+    got = day.fleet.machines["forge"].store.apply(c.Claim("forge"))
+    assert isinstance(got, c.Claimed)
+    given = day.fleet.machines["forge"].store.read(Inputs(uid(2)))
+    assert given is not None
+    assert given.context == {f"task:{uid(1)}:output": {"rows": 7}}
+
+
+def test_an_error_of_its_node_is_no_word_that_it_left_nothing(day: Scene) -> None:
+    """Seen to fail: a disk that failed at that moment, and the child began with nothing."""
+
+    def fail(do: str, asked: JsonObject, result: JsonObject) -> JsonObject:
+        if do == "show":
+            raise NodeRefused("loom", "disk_broken", "what is on the disk is not known")
+        return result
+
+    tasks: Any = a_graph(("b", "a"))["tasks"]
+    tasks["b"]["context"] = ["a"]
+    submitted(day, {"id": DAG, "title": "x", "tasks": tasks}, home="forge")
+    day.tells(tasks_move, tasks=[uid(1)], to="loom", yes=True)
+    runs_it(day, "loom", output={"rows": 7})
+    link = day.hub.links["loom"]
+    day.hub.links["loom"] = LyingLink(link, fail)
+    day.run(HEALTH)
+    day.run(GRAPHS)
+    assert state(day, "forge", 2) == "PENDING"
+    day.hub.links["loom"] = link
     day.run(GRAPHS)
     assert state(day, "forge", 2) == "READY"
     got = day.fleet.machines["forge"].store.apply(c.Claim("forge"))
