@@ -34,7 +34,7 @@ LIVES: dict[str, Life] = {
              (_CANCEL,)),
         Life("RUNNING", "WAIT", "it runs; what runs never moves", (_CANCEL,)),
         Life("VALIDATING", "WAIT", "it ran, and its answer is being checked", (_SHOW,)),
-        Life("RETRYING", "WAIT", "it failed and is tried again; its last event says in how long",
+        Life("RETRYING", "WAIT", "it failed and is tried again by itself, no cycle is waited for",
              (_SHOW, "arc tasks retry TASK", _CANCEL)),
         Life("ESCROW", "WAIT", "a move of it is under way; doubts are settled in every cycle",
              ("arc doubts list", "arc doubts settle")),
