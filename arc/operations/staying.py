@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.task import Task
+from agent_node.text import ago
 from arc.asking import queued
 from arc.decisions.limits import StealLimits
 from arc.decisions.node_rules import busy_rules, first_objection
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 MOVER = "fleet-rebalance"
+OLD = 2  # intervals of a sensor after which what its run said is told with its age
 Reason = tuple[str, str]  # a rule, and a sentence
 
 
@@ -33,8 +34,9 @@ class Reasons:
 
     hub: Hub
     of_nodes: Mapping[str, Reason]  # what holds of all that waits on a node, as it is now
-    last: datetime | None = None  # when the last rebalance began
+    last: Run | None = None  # the last rebalance, whole
     of_the_rest: Mapping[str, Reason] = field(default_factory=dict)  # what it said of a node
+    runs: dict[int, Run | None] = field(default_factory=dict)  # those that were looked at
 
     @classmethod
     async def now(cls, hub: Hub) -> Reasons:
@@ -49,7 +51,7 @@ class Reasons:
                 said[node.name] = why
         last = next(iter(hub.journal.runs.last(MOVER)), None)
         whole = hub.journal.runs.run(last.id) if last else None
-        return cls(hub, said, whole.at if whole else None, _of_the_rest(whole))
+        return cls(hub, said, whole, _of_the_rest(whole))
 
     def about(self, node: str, task: Task) -> Reason:
         """Why this task is still on this node; two empty texts: nobody looked at it yet."""
@@ -66,13 +68,32 @@ class Reasons:
         moved = next(iter(runs.moves(uid=task.uid, limit=1)), None)
         said = next(iter(runs.decisions_about(task.uid, 1)), None)
         if said is not None and said[1].node == node:
-            began = _began(self.hub, said[0]) if moved else None
-            if moved is None or (began is not None and moved.at < began):
-                return said[1].rule, said[1].because
+            run = self._run(said[0])
+            if moved is None or (run is not None and moved.at < run.at):
+                return said[1].rule, self._dated(said[1].because, run)
         last, others = self.last, self.of_the_rest.get(node)
-        if last is None or others is None or (task.ready_at or "") > iso(last):
+        if last is None or others is None or (task.ready_at or "") > iso(last.at):
             return None
-        return others if moved is None or moved.at < last else None
+        if moved is not None and moved.at >= last.at:
+            return None
+        return others[0], self._dated(others[1], self.last)
+
+    def _run(self, number: int) -> Run | None:
+        """Many tasks of a list stayed by one run: it is read once."""
+        if number not in self.runs:
+            self.runs[number] = self.hub.journal.runs.run(number)
+        return self.runs[number]
+
+    def _dated(self, because: str, run: Run | None) -> str:
+        """The sentence, with its age where the run that said it is older than two of its intervals:
+        what it says of the fleet may be over by now.
+        """
+        if run is None:
+            return because
+        age_s = (self.hub.clock.now() - run.at).total_seconds()
+        every_s = next((one.every_s for one in self.hub.sensors if one.name == run.report.sensor),
+                       0.0)  # fmt: skip
+        return f"{because} (said {ago(age_s)})" if age_s > OLD * every_s else because
 
 
 def _of_task(task: Task, limits: StealLimits) -> Reason | None:
@@ -103,8 +124,3 @@ def _of_the_rest(run: Run | None) -> dict[str, Reason]:
         if not one.uid and one.rule not in single:
             found[one.node][one.rule] = one.because
     return {node: next(iter(rules.items())) for node, rules in found.items() if len(rules) == 1}
-
-
-def _began(hub: Hub, number: int) -> datetime | None:
-    run = hub.journal.runs.run(number)
-    return run.at if run else None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
-from agent_node.text import safe_text
+from agent_node.text import duration, safe_text
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, RealFleet
 
@@ -72,6 +72,19 @@ def test_a_reason_from_before_the_last_move_is_not_the_reason_now(desk: Desk) ->
     assert reason(desk, 1)[1].startswith("1 waiting; ")
     desk.waits("spark", *range(2, 12))
     assert reason(desk, 1) == ("", "") != before
+
+
+def test_a_reason_of_an_old_run_says_how_old_it_is(desk: Desk) -> None:
+    """Seen to fail: `the fleet has no other node`, said before two others were added."""
+    desk.waits("inbox", 1, skills=["deploy"])
+    desk.arc("sensors", "run", "fleet-router")
+    rule, because = reason(desk, 1)
+    assert "said" not in because
+    every_s = next(one.every_s for one in desk.hub.sensors if one.name == "fleet-router")
+    desk.minutes_pass(2 * every_s / 60)
+    assert reason(desk, 1) == (rule, because)
+    desk.minutes_pass(1)
+    assert reason(desk, 1) == (rule, f"{because} (said {duration(2 * every_s + 60)} ago)")
 
 
 def test_a_daemon_that_died_is_told_at_once_with_a_count_of_now(desk: Desk) -> None:
