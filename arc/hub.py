@@ -94,6 +94,7 @@ class Hub:
     beside: Beside = field(default_factory=Beside)  # what nodes told last beside their reports
     polling: set[str] = field(default_factory=set)  # watched files of which a look has not ended
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
+    read_at: datetime | None = None  # since when it lives by this fleet.yaml; None: its start
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet
     schedule: Schedule | None = None  # None: nobody runs the sensors on time here
 
@@ -138,6 +139,8 @@ class Hub:
     async def _follow(self, settings: FleetSettings, *, reopen: bool = False) -> bool:
         async with self.moving:
             old, self.settings = self.settings, settings
+            if settings is not old:
+                self.read_at = self.clock.now()
             leaving = frozenset(self.links) if reopen else _leaving(self, old)
             stay = frozenset(self.links) - leaving
             gone = [self.links.pop(name) for name in sorted(self.links.keys() - stay)]
@@ -192,6 +195,7 @@ def build_hub(
     return Hub(
         settings=settings, links=links, inbox=links[INBOX], journal=journal, lease=lease,
         clock=clock, rng=rng, sensors=found.sensors, broken=found.broken, takes_over=take_over,
+        read_at=clock.now(),
     )  # fmt: skip
 
 

@@ -26,19 +26,25 @@ Source = ScheduleEntry | FilesEntry | WatchEntry
 
 async def schedules_list(hub: Hub, args: JsonObject) -> Told:
     """Every source of work in fleet.yaml: when it adds work next, and what it did last."""
-    return Told({"sources": [_line(hub, one) for one in _sources(hub.settings)],
-                 "hub_running": hub.schedule is not None, "paused": _paused(hub)})  # fmt: skip
+    return Told({"sources": [_line(hub, one) for one in _sources(hub.settings)], **_known(hub)})
 
 
 async def schedules_show(hub: Hub, args: JsonObject) -> Told:
     """One source whole, with the work that it adds and, of a schedule, its next times."""
-    source = _named(hub.settings, Fields(args).text("name", 64))
+    source = _named(hub, Fields(args).text("name", 64))
     data = _line(hub, source)
     data["task"] = source.task
     if isinstance(source, ScheduleEntry):
         data["graph"] = source.graph
         data["times"] = _times(hub, source)
-    return Told({**data, "hub_running": hub.schedule is not None, "paused": _paused(hub)})
+    return Told({**data, **_known(hub)})
+
+
+def _known(hub: Hub) -> JsonObject:
+    """What holds of all sources; a hub that runs knows fleet.yaml as it was when it read it."""
+    return {"hub_running": hub.schedule is not None, "paused": _paused(hub),
+            "read_at": iso(hub.read_at) if hub.schedule and hub.read_at else None,
+            "complaint": hub.complaint}  # fmt: skip
 
 
 def _times(hub: Hub, entry: ScheduleEntry) -> list[JsonValue]:
@@ -53,7 +59,7 @@ def _times(hub: Hub, entry: ScheduleEntry) -> list[JsonValue]:
 async def schedules_run(hub: Hub, args: JsonObject) -> Told:
     """The work of one source now, under a key of its own; its times stay what they are."""
     asked = Fields(args)
-    source, by = _named(hub.settings, asked.text("name", 64)), asked.text_or("by", "human:unknown")
+    source, by = _named(hub, asked.text("name", 64)), asked.text_or("by", "human:unknown")
     now, kind = hub.clock.now(), _kind(source)
     graph = source.graph if isinstance(source, ScheduleEntry) else None
     prefix = "file" if kind == FILES else kind
@@ -76,14 +82,15 @@ def _sources(settings: FleetSettings) -> tuple[Source, ...]:
     return (*settings.schedules, *settings.watch_files, *settings.watch)
 
 
-def _named(settings: FleetSettings, name: str) -> Source:
-    """The source of this name, or `NotFound` with those that there are."""
-    for one in _sources(settings):
+def _named(hub: Hub, name: str) -> Source:
+    """The source of this name, or `NotFound` with those that there are, as far as the hub knows."""
+    for one in _sources(hub.settings):
         if one.name == name:
             return one
-    known = ", ".join(sorted(one.name for one in _sources(settings))) or "none"
+    known = ", ".join(sorted(one.name for one in _sources(hub.settings))) or "none"
+    read = f", as the hub read it {iso(hub.read_at)}" if hub.schedule and hub.read_at else ""
     raise NotFound(f"no schedule, watched file or watch rule is called {name!r}",
-                   hint=f"fleet.yaml has: {known}")  # fmt: skip
+                   hint=f"fleet.yaml has{read}: {known}")  # fmt: skip
 
 
 def _kind(source: Source) -> str:

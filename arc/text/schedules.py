@@ -14,7 +14,9 @@ def render_schedules(data: JsonObject, look: Look) -> str:
     """A line a source: when it adds work next, and what it did last."""
     sources = objects(data, "sources")
     if not sources:
-        return "no work comes by itself: fleet.yaml has no schedules:, watch_files: or watch:"
+        read = f", as the hub read it {said(data['read_at'])}," if data.get("read_at") else ""
+        none = f"fleet.yaml{read} has no schedules:, watch_files: or watch:"
+        return "\n".join([f"no work comes by itself: {none}", *_refused(data)])
     short = shorts(one for one in sources if one.get("uid"))
     lines = [
         (said(one.get("name")), said(_KINDS.get(str(one.get("kind")))), said(one.get("when")),
@@ -50,7 +52,17 @@ def _texts(data: JsonObject, name: str) -> list[str]:
     return [str(one) for one in found] if isinstance(found, list) else []
 
 
+def _refused(data: JsonObject) -> list[str]:
+    """A file that cannot be obeyed leaves what it said before."""
+    why = said(data.get("complaint"), "")
+    return [f"what stands in it now cannot be obeyed: {why}: arc config check"] if why else []
+
+
 def _notes(data: JsonObject) -> list[str]:
+    return [*_refused(data), *_standing(data)]
+
+
+def _standing(data: JsonObject) -> list[str]:
     if data.get("paused"):
         return ["the fleet is paused: nothing is added until arc resume"]
     if data.get("hub_running") is False:

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from agent_node.strict import JsonObject
 from arc.adding import add_work
 from arc.journal_nodes import Ended
 from arc.polling import Stamps
+from arc.schedule import Schedule
 from arc.sensor import SensorReport
 from arc.settings import FilesEntry, ScheduleEntry, WatchEntry
 from sensors import watched_files
@@ -200,6 +202,22 @@ def test_without_any_the_list_says_so(place: Path) -> None:
     desk = a_desk(place)
     assert "no work comes by itself" in desk.arc("schedules").out
     assert [one.name for one in desk.hub.sensors if one.name == "fleet-schedules"] == []
+    desk.close()
+
+
+def test_a_hub_that_runs_says_as_of_when_it_knows_fleet_yaml(place: Path) -> None:
+    """Seen to fail: in the moment before it read the file again it said that this had none."""
+    desk = a_desk(place)
+    desk.hub.schedule = cast("Schedule", SimpleNamespace(follow=lambda: None))
+    desk.minutes_pass(5)
+    asyncio.run(desk.hub.follow(desk.hub.settings))
+    read = iso(desk.hub.clock.now())
+    desk.minutes_pass(1)
+    assert f"fleet.yaml, as the hub read it {read}, has no schedules" in desk.arc("schedules").out
+    assert f"as the hub read it {read}: none" in desk.arc("schedules", "show", "nightly").err
+    desk.hub.complaint = "line 3: unknown key 'shedules'"
+    assert "cannot be obeyed: line 3" in desk.arc("schedules").lines[-1]
+    desk.hub.schedule = None
     desk.close()
 
 
