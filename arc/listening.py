@@ -38,6 +38,7 @@ class Listening:
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
     _heard_by: set[Link] = field(default_factory=set)
     _waits: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    _again: set[str] = field(default_factory=set)  # of them, who said idle again meanwhile
     _works: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -83,14 +84,26 @@ class Listening:
             self._wait_out(node, "idle" if back else event)
 
     def _wait_out(self, node: str, event: str) -> None:
-        """A node counts as idle after the minimum; if it was busy meanwhile, it says so."""
-        waiting = self._waits.pop(node, None)
-        if waiting is not None:
-            waiting.cancel()
-        if event == "idle" and len(self._waits) < NAMES_MAX:
+        """A node counts as idle after the minimum; if it was busy meanwhile, it says so, unless
+        its link was down: then it is looked at once more, another minimum later.
+        """
+        if event == "busy":
+            self._again.discard(node)
+            if (waiting := self._waits.pop(node, None)) is not None:
+                waiting.cancel()
+        elif event == "idle" and node in self._waits:
+            self._again.add(node)
+        elif event == "idle" and len(self._waits) < NAMES_MAX:
             self._waits[node] = asyncio.get_running_loop().call_later(
-                self.hub.settings.steal.idle_min_s, self._wake, REBALANCE, node
+                self.hub.settings.steal.idle_min_s, self._waited, node
             )
+
+    def _waited(self, node: str) -> None:
+        del self._waits[node]
+        self._wake(REBALANCE, node)
+        if node in self._again:
+            self._again.discard(node)
+            self._wait_out(node, "idle")
 
     def _wake(self, sensor: str, node: str) -> None:
         if not self.schedule.enabled(sensor):

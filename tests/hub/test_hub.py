@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent_node.clock import Clock, SystemClock
+from agent_node.news import news_between
 from agent_node.strict import JsonObject
 from arc.config import read_fleet
 from arc.errors import OtherHub
@@ -423,6 +424,40 @@ def test_on_idle_waits_until_the_node_has_been_idle_for_the_minimum(tmp_path: Pa
 
     told = woken(tmp_path, story, on_idle=True)
     assert told == [(380.0, "fleet-rebalance", "news from loom")]
+
+
+def test_what_a_node_says_beside_idle_does_not_end_the_wait(tmp_path: Path) -> None:
+    """Seen to fail: with `idle` a node says `free_slot`, in this order, and that one ended the wait
+    for the minimum; no node that became idle ever started a cycle.
+    """
+    busy: JsonObject = {"idle": False, "free_slots": 0, "pending_count": 0, "state": "active"}
+    said, _ = news_between(news_between((), busy)[1], busy | {"idle": True, "free_slots": 1})
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        for event in ("task_finished", *said):
+            listening.heard("loom", event)
+        await asyncio.sleep(200)
+
+    assert said == ["idle", "free_slot"]
+    told = woken(tmp_path, story, on_idle=True)
+    assert told == [(120.0, "fleet-rebalance", "news from loom")]
+
+
+def test_a_link_that_comes_back_again_and_again_puts_no_idle_node_off(tmp_path: Path) -> None:
+    """Seen to fail: each time the minimum began anew. As the node may have been busy meanwhile, it
+    is looked at once more when the minimum is over that began last; one timer is kept at most.
+    """
+
+    async def story(listening: Listening, some: list[Counting]) -> None:
+        for _ in range(5):
+            listening.heard("loom", HEARS_NOW)
+            listening.heard("loom", "idle")
+            assert len(listening._waits) == 1
+            await asyncio.sleep(50)
+        await asyncio.sleep(500)
+
+    told = woken(tmp_path, story, on_idle=True)
+    assert [at for at, _, _ in told] == [120.0, 240.0, 360.0]
 
 
 def test_a_disabled_sensor_is_not_woken(tmp_path: Path) -> None:
