@@ -86,7 +86,8 @@ async def test_a_waiting_task_is_moved_to_a_node_that_is_chosen_and_one_that_run
     page, acting = await open_task(look, serving, "READY")
     assert await buttons(page) == ["cancel", "move"]
     step: JsonObject = {"uid": UID, "subject": "Summarise", "from": "iris", "to": "loom"}
-    acting.hub.answers["tasks.move"] = {"planned": [step], "results": [], "dry_run": True}
+    acting.hub.answers["tasks.move"] = {"planned": [step], "dry_run": True, "results": [
+        {**step, "outcome": "moved", "rule": "", "because": ""}]}
     assert await carried_out(page, "move", choose="loom") == [
         'would move 0000 "Summarise" iris -> loom']
     assert orders(acting, "tasks.move")[-1][2] == {"tasks": [UID], "to": "loom"}
