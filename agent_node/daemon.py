@@ -96,8 +96,8 @@ class Daemon:
             self.dispatcher.stop(run, why)
 
     def changed(self, *, work: bool = True) -> None:
-        """Something was written: look at everything once before waiting again, or soon."""
-        if work:
+        """Something was written: look at all once before waiting, or soon; idle ends at once."""
+        if work or self._reporter.says_idle:
             self._dirty = True
         else:
             self._upkeep.look_soon(self.changed)

@@ -144,6 +144,11 @@ class Reporter:
         if self._says_idle and self._build()["idle"] is not True:
             self.deny_idle()
 
+    @property
+    def says_idle(self) -> bool:
+        """Whether the file says, or may say, that this node is idle."""
+        return self._says_idle
+
     def deny_idle(self) -> None:
         """Work begins: nobody reads `idle` from here on; what else is new follows in a second."""
         self._changed = True

@@ -8,6 +8,7 @@ import os
 import selectors
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from agent_node.attempts import AttemptFolder, EvidenceUnreadable, create_folder
 from agent_node.commands import Add, AgentRow, Claim, Claimed, Command, Finish, SetAgents
 from agent_node.commands import Result as End
 from agent_node.config import read_settings
+from agent_node.daemon import Daemon
 from agent_node.dispatch import Dispatcher
 from agent_node.endings import look_at_end
 from agent_node.errors import DiskTrouble
@@ -284,6 +286,19 @@ def test_what_nobody_waits_for_is_looked_at_once_and_soon(tmp_path: Path) -> Non
         timers.run_due()
     assert looks == [pytest.approx(LOOK_WAIT_S), pytest.approx(2 * LOOK_WAIT_S)]
     assert timers.wait_s(9) == 9
+
+
+@pytest.mark.parametrize(("says_idle", "now"), [(True, True), (False, False)])
+def test_an_idle_that_may_be_read_is_looked_at_now_whatever_was_written(
+    says_idle: bool, now: bool
+) -> None:
+    """Seen to fail: an idle node that held a task said `idle` in its report for 20 ms more."""
+    daemon, looks = Daemon.__new__(Daemon), list[object]()
+    daemon._dirty = False
+    daemon._reporter = cast("Any", SimpleNamespace(says_idle=says_idle))
+    daemon._upkeep = cast("Any", SimpleNamespace(look_soon=looks.append))
+    daemon.changed(work=False)
+    assert (daemon._dirty, len(looks)) == (now, 0 if now else 1)
 
 
 def test_a_log_read_far_behind_its_end_is_empty_text(tmp_path: Path) -> None:
