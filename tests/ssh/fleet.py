@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -10,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -159,8 +161,10 @@ class SshFleet:
             if home.node.runs and home.answers():
                 _let_it_record(home)
                 home.kill_daemon()
-        databases = {name: self._copied(name, home.node.path(home.path))
-                     for name, home in self.homes.items()}  # fmt: skip
+        databases = dict[str, Path]()
+        for name, home in self.homes.items():
+            with _nobody_writes(home.node.path(home.path)):
+                databases[name] = self._copied(name, home.node.path(home.path))
         databases["inbox"] = self._copied("inbox", self.state / "inbox")
         return judge(read_ledger(self.lab.shared / "ledger"), databases, self.added)
 
@@ -171,6 +175,25 @@ class SshFleet:
         for file in home.glob("queue.db*"):
             shutil.copy(file, place / file.name)
         return place / "queue.db"
+
+
+@contextmanager
+def _nobody_writes(home: Path) -> Iterator[None]:
+    """The home's lock is ours: without a daemon the hub's own `serve` opens the queue for each
+    request, and what lies there comes and goes. Whoever is frozen holds it, and writes nothing.
+    """
+    give_up = time.monotonic() + RECORDED_S
+    with (home / "lock").open("rb") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    break
+                time.sleep(LOOK_S)
+            else:
+                break
+        yield
 
 
 def _let_it_record(home: Home) -> None:
