@@ -40,6 +40,7 @@ def build_report(
     since = _idle_since(facts, doubts, now)
     agents = facts.agents or _unclaimed(settings)
     cannot_start = _cannot_start(settings, disk_free)
+    starts = takes_work and disk_free >= settings.disk_floor
     return {
         **_whose(facts, version, now),
         "dispatcher": "running" if dispatching else "stopped",
@@ -48,7 +49,7 @@ def build_report(
         "pending_count": facts.counts.get(State.READY, 0),
         "running_count": running,
         "slots": sum(agent.slots for agent in agents),
-        "free_slots": sum(map(_free_slots, agents)) if takes_work else 0,
+        "free_slots": sum(map(_free_slots, agents)) if starts else 0,
         "state": _state(facts, running),
         "reason": facts.reason,
         **_queue(facts, now),

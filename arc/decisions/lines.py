@@ -13,6 +13,7 @@ from .crowds import Crowd, Stock
 from .domains import lacks, powers_of
 from .limits import StealLimits
 from .memory import Memory
+from .node_rules import starts_nothing
 from .view import NodeSeen, QueuedTask
 
 STOPPED_S = 86_400.0  # where it never starts, for want of a dispatcher or an agent: like a day
@@ -84,7 +85,7 @@ def _line_of(stock: Stock, node: NodeSeen, limits: StealLimits, memory: Memory) 
 def running_left_s(node: NodeSeen, limits: StealLimits, memory: Memory) -> float:
     """How long what runs there goes on: as remembered, else half of what a task usually takes."""
     report = node.report
-    if report.dispatcher != "running":
+    if report.dispatcher != "running" or starts_nothing(node):
         return STOPPED_S * max(report.slots, 1)
     usual_s = memory.typical_s.get("", limits.default_task_s)
     return memory.running_left_s.get(node.name, report.running_count * usual_s / 2)

@@ -62,7 +62,8 @@ def has_free_slot(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
     report = node.report
     if report.free_slots > 0:
         return None
-    return f"{report.running_count} running, no free slot of {report.slots}"
+    now = ", and it starts nothing now" if starts_nothing(node) else ""
+    return f"{report.running_count} running, no free slot of {report.slots}{now}"
 
 
 def nothing_waits(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | None:
@@ -177,6 +178,12 @@ def free_slots_of(node: NodeSeen) -> int:
     if report.dispatcher != "running":
         return 0
     return min(report.free_slots, startable(node)) if report.unmet_count else report.free_slots
+
+
+def starts_nothing(node: NodeSeen) -> bool:
+    """Whether no slot there is free although nothing runs, as below the node's floor of disk."""
+    report = node.report
+    return report.slots > 0 and report.free_slots == 0 and report.running_count == 0
 
 
 def startable(node: NodeSeen) -> int:

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from .answers import CHANGE, ESCALATE, Reach, Standing
 from .changes import Situation
 from .domains import lacks, powers_of
-from .node_rules import believable_times, first_objection, fresh_report, work_succeeds
+from .node_rules import (
+    believable_times,
+    first_objection,
+    fresh_report,
+    starts_nothing,
+    work_succeeds,
+)
 from .receiving import has_an_agent
 from .sifting import all_said
 from .view import NodeSeen, Queue, QueuedTask
@@ -42,6 +48,10 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
     if has_an_agent(node) is not None:
         return Standing("has_an_agent", f"no agent on {name} takes work; nothing starts there. "
                         f"arc nodes show {name}", CHANGE)  # fmt: skip
+    if starts_nothing(node):
+        said = "".join(f": {one}" for one in report.needs_you[:1])
+        return Standing("has_free_slot", f"{name} has no free slot although nothing runs there"
+                        f"{said}. arc nodes show {name}", ESCALATE)  # fmt: skip
     return None
 
 

@@ -48,7 +48,8 @@ FAILED_HERE = "everybody on iris who can run it has failed it; "
 
 
 def a_giver(name: str = "iris", **fields: Any) -> NodeSeen:
-    given: dict[str, Any] = {"retried_count": 1, "pending_count": 1, "free_slots": 0}
+    given: dict[str, Any] = {"retried_count": 1, "pending_count": 1, "free_slots": 0,
+                             "running_count": 1}  # fmt: skip
     return a_node(name, **given | fields)
 
 

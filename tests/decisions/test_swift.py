@@ -157,6 +157,15 @@ def test_where_nothing_starts_everything_gains() -> None:
     assert got(plan) == {"loom": 2}
 
 
+def test_a_node_that_starts_nothing_now_is_relieved_and_given_nothing() -> None:
+    """As one below its floor of disk says it: its slots are empty, and none of them is free."""
+    full = a_node("iris", pending_count=2, slots=2, free_slots=0)
+    plan = planned(a_view(full, an_idle_node("loom")),
+                   queues(a_queue("iris", *some_queued(2))))  # fmt: skip
+
+    assert got(plan) == {"loom": 2}
+
+
 def test_a_node_with_work_of_its_own_waiting_is_given_none() -> None:
     view = a_view(a_busy_node("iris", 4), a_busy_node("loom", 1, slots=2))
 

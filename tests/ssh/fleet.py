@@ -136,10 +136,10 @@ class SshFleet:
 
     # --- Work and books ---------------------------------------------------------------------------
 
-    def add(self, count: int, *more: str, body: str = "") -> list[str]:
+    def add(self, count: int, *more: str, body: str = "", pinned: bool = False) -> list[str]:
         """So many tasks, given to the hub; their uids once they were acknowledged."""
-        lines = "".join(f'{{"subject": "task {n}", "priority": 7, "body": "{body}"}}\n'
-                        for n in range(count))  # fmt: skip
+        every = {"priority": 7, "body": body, "pinned": pinned}
+        lines = "".join(f"{json.dumps({'subject': f'task {n}', **every})}\n" for n in range(count))
         source = self.place / "tasks.jsonl"
         source.write_text(lines, encoding="utf-8")
         said = self.data("tasks", "import", str(source), *more)

@@ -117,7 +117,7 @@ def test_machines_that_fail_settle_their_work_by_themselves(lab: Lab, tmp_path: 
     fleet.until(lambda: all(fleet.shown(name)["seen"] for name in fleet.homes), "all are met")
     uids = fleet.add(10)
     fleet.until(lambda: read_ledger(lab.shared / "ledger"), "some run")
-    theirs = fleet.add(6, "--to", "iris")
+    theirs = fleet.add(6, "--to", "iris", pinned=True)
     keys, began = loom.read(KEYS), now()
     strike_machines(fleet)
     noticed(fleet, "loom", began, within_s=NOTICED_S)
@@ -149,18 +149,23 @@ def strike_machines(fleet: SshFleet) -> None:
 
 def machines_are_mended(fleet: SshFleet, keys: bytes) -> None:
     """All that struck them is over; how soon the hub has noticed that."""
-    _, loom, _, forge, _ = (home.node for home in fleet.homes.values())
-    began = now()
+    loom, began = fleet.homes["loom"].node, now()
     loom.write(KEYS, keys, mode=0o600, user="agent")
     took = well_again(fleet, "loom", began, within_s=LET_IN_AGAIN_S)
     print(f"key back, node back after {took:.1f} s")
     fleet.homes["spark"].start_daemon()
-    forge.free_disk()
-    if not fleet.homes["forge"].answers():  # what an init system does with a daemon that left
-        fleet.homes["forge"].start_daemon()
+    make_room(fleet, "forge")
     took = fleet.until(lambda: "disk" not in fleet.needs("forge"), "room", limit_s=SETTLED_S)
     print(f"room on the disk is seen after {took:.1f} s")
     set_clock(fleet, "quill", 0)
+
+
+def make_room(fleet: SshFleet, name: str) -> None:
+    """The disk has room again, and a daemon that left is started as an init system does it."""
+    home = fleet.homes[name]
+    home.node.free_disk()
+    if not home.answers():
+        home.start_daemon()
 
 
 def set_clock(fleet: SshFleet, name: str, off_s: int) -> None:

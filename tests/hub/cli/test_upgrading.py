@@ -45,8 +45,7 @@ class ScriptedNode(ALink):
         self.wire, self.offers = wire, list[JsonObject]()
         self.dispatcher, self.outcome, self.silent = "running", "", 0
 
-    @property
-    def met(self) -> Met:
+    def _greeted(self) -> Met:
         return Met(self.name, self.incarnation, 1, 1, "active", self.version, self.wire,
                    waits_for_hub=False, at="2026-03-10T03:45:00.000Z", clock_off_s=0.0)  # fmt: skip
 

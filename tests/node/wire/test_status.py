@@ -84,6 +84,18 @@ def test_a_daemon_that_cannot_start_anything_says_so() -> None:
     ]
 
 
+@pytest.mark.parametrize(("disk_floor", "free_slots"), [(7, 2), (8, 0)])
+def test_a_node_below_its_floor_of_disk_has_no_slot_to_fill(
+    disk_floor: int, free_slots: int
+) -> None:
+    """Seen to fail: what waited there counted as work that it starts at once by itself, and stayed
+    beside idle machines until somebody made room.
+    """
+    said = build_report(FACTS, (), settings=replace(SETTINGS, disk_floor=disk_floor),
+                        now=START, disk_free=7, dispatching=True, version="1")  # fmt: skip
+    assert (said["free_slots"], said["idle"]) == (free_slots, True)
+
+
 @pytest.mark.parametrize(("age_s", "idle"), [(0.0, False), (599.999, False), (600.0, True)])
 def test_a_copy_held_for_ten_minutes_no_longer_blocks_and_needs_you(
     age_s: float, idle: bool
