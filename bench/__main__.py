@@ -55,6 +55,8 @@ MODULES = {
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 when a row misses its goal."""
     options = _parser().parse_args(words)
+    # What starts here starts as it does where it is installed: its modules are compiled once.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     base = options.dir or ROOT / "build"
     base.mkdir(parents=True, exist_ok=True)
     spread_folders(base)

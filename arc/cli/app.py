@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_node import __version__
+from agent_node.errors import BrokenRule
 
+from . import front
 from .plain_types import read_plainly
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = "Everywhere: --json prints one line of JSON, --fleet FILE names the fleet.yaml."
 
-HELP = ["-h", "--help"]
+HELP = [*front.ASKS_FOR_HELP]
 WIDE = 120  # columns of help in a pipe
 
 # Which module of this package has which of the first words, in the order of `arc --help`.
@@ -43,10 +45,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-def command(words: Sequence[str] = (), *, width: int | None = None) -> Command:
+def command(
+    words: Sequence[str] = (), *, width: int | None = None, as_front: bool = False
+) -> Command:
     """The command line. Where `words` begin with a command, only its group is loaded: to read the
-    options of all of them takes longer than most commands do. `width` None: no terminal reads the
-    help, so it is not folded to one.
+    options of all of them takes longer than most commands do. `as_front`: none is loaded, and each
+    is but its name and summary. `width` None: no terminal reads the help, so it is not folded.
     """
     app = typer.Typer(
         name="arc",
@@ -57,8 +61,12 @@ def command(words: Sequence[str] = (), *, width: int | None = None) -> Command:
         context_settings={"help_option_names": HELP, "terminal_width": width or WIDE},
     )
     app.callback(invoke_without_command=True)(overview)
-    for module in _needed(words[0] if words else ""):
-        import_module(f".{module}", __package__).register(app)
+    if as_front:
+        for name, summary in front.SUMMARIES.items():
+            app.command(name, help=summary)(_not_loaded)
+    else:
+        for module in _needed(words[0] if words else ""):
+            import_module(f".{module}", __package__).register(app)
     whole = typer.main.get_command(app)
     read_plainly(whole, HELP)
     return whole
@@ -67,6 +75,10 @@ def command(words: Sequence[str] = (), *, width: int | None = None) -> Command:
 def _needed(first: str) -> tuple[str, ...]:
     """The one group that has this word, or all of them."""
     return next(((module,) for module, names in GROUPS.items() if first in names), tuple(GROUPS))
+
+
+def _not_loaded() -> None:
+    raise BrokenRule("the front page of the help runs no command")
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer hands it over by position

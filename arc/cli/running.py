@@ -136,11 +136,13 @@ def _invoked(words: list[str]) -> int:
     import typer
     from typer._click.exceptions import ClickException, UsageError
 
+    from . import front
     from .app import command
 
     try:
         with redirect_stdout(here().stdout):  # where the help goes
-            typed = command(words, width=here().width)
+            as_front = front.is_asked_for(words, here().environ)
+            typed = command(words, width=here().width, as_front=as_front)
             code = typed.main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:
         asked = error.ctx.command_path if error.ctx else "arc"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer._click import Command
+from typer._click import Command, Context
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from arc.cli.app import GROUPS, command
+from arc.cli.front import COMPLETES, SUMMARIES, is_asked_for
 from arc.cli.plain_types import PlainParam
 from tests.hub.cli.desk import Desk
 from tests.node.daemon.living import ROOT
@@ -75,6 +77,44 @@ def test_every_option_is_of_a_type_that_is_read_without_pydantic() -> None:
 def test_every_command_stands_in_the_group_that_is_loaded_for_it() -> None:
     tops = {name.split()[1] for name, _ in commands()}
     assert tops == {word for words in GROUPS.values() for word in words}
+
+
+def test_the_front_page_says_what_each_command_says_itself() -> None:
+    whole, front = command(), command(as_front=True)
+    assert isinstance(whole, TyperGroup)
+    assert isinstance(front, TyperGroup)
+    said = {name: one.get_short_help_str(200) for name, one in whole.commands.items()}
+    assert said == SUMMARIES
+    assert [*said] == [*front.commands]
+    pages = [one.get_help(Context(one, info_name="arc")) for one in (whole, front)]
+    assert pages[0] == pages[1]
+
+
+def test_only_the_front_page_is_made_without_the_commands() -> None:
+    assert is_asked_for([], {})
+    assert is_asked_for(["--help", "tasks"], {})
+    assert is_asked_for(["-h"], {})
+    assert not is_asked_for(["tasks", "--help"], {})
+    assert not is_asked_for(["--show-completion"], {})
+    assert not is_asked_for([], {COMPLETES: "complete_bash"})
+
+
+def test_a_shell_that_completes_is_told_of_words_below_the_front_page() -> None:
+    completing = {COMPLETES: "complete_bash", "COMP_WORDS": "arc nodes ", "COMP_CWORD": "2"}
+    ran = subprocess.run([sys.executable, "-m", "arc"], cwd=ROOT, capture_output=True, text=True,
+                         env={**os.environ, **completing}, timeout=60, check=False)  # fmt: skip
+    assert {"list", "add", "drain"} <= set(ran.stdout.split())
+
+
+def test_help_loads_no_command() -> None:
+    code = RUN.format(words=["--help"]) + """
+import sys
+from arc.cli.app import GROUPS
+print(*[group for group in GROUPS if f"arc.cli.{group}" in sys.modules], file=sys.stderr)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+                         timeout=60, check=True)  # fmt: skip
+    assert ran.stderr.split() == []
 
 
 def test_a_command_line_that_is_made_again_registers_nothing_again() -> None:
