@@ -54,6 +54,7 @@ class Answer:
     exit: int = Exit.DONE
     warnings: tuple[str, ...] = ()
     partial: tuple[Mapping[str, object], ...] = field(default=())
+    trouble: Trouble | None = None  # why what was asked was not done; None: it was
 
 
 def success(schema: str, as_of: str, answer: Answer) -> str:
@@ -61,10 +62,12 @@ def success(schema: str, as_of: str, answer: Answer) -> str:
 
     `partial` names what could not be read, findings are data: both are answers, not failures.
     """
+    error = {} if answer.trouble is None else {"error": answer.trouble.as_json()}
     return _line(
         {
             "schema": schema,
             "ok": answer.exit in ANSWERED,
+            **error,
             "as_of": as_of,
             "data": answer.data,
             "partial": list(answer.partial),

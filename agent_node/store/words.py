@@ -242,7 +242,7 @@ def resolve(tx: Transaction, command: Resolve) -> Changed:
         return no or _refused(command.uid, "unknown_task", "no such task")
     new, event = _RESOLVED[command.to]
     if state is new:
-        return Changed(command.uid, "changed", find_task(tx, command.uid))
+        return Changed(command.uid, "changed", find_task(tx, command.uid), already=True)
     if state not in (State.PARKED, State.DEAD_LETTERED):
         text = f"{command.uid} is {state}; only PARKED and dead tasks are resolved"
         return _refused(command.uid, "not_parked", text)

@@ -570,3 +570,31 @@ def test_under_swift_the_router_does_not_wait(tmp_path: Path) -> None:
     with patch.object(desk.hub.schedule, "next_run", lambda name: desk.clock.now()):
         assert "at once" in desk.arc("tasks", "add", "one").lines[-1]
     desk.close()
+
+
+def test_what_was_refused_is_an_error_for_machines_too(desk: Desk) -> None:
+    """Seen to fail before: `ok` was false, and there was no `error` that said why."""
+    running = desk.runs("iris", 1)
+    said = desk.arc("tasks", "set", running, "priority=1", "--json")
+    error = said.envelope["error"]
+    assert (said.code, said.envelope["ok"], error["code"]) == (1, False, "ARC-REFUSED")
+    assert error["rule"] == "not_waiting"
+    assert f"{running} is RUNNING" in error["message"]
+    assert said.data["results"][0]["outcome"] == "refused"
+    done = desk.arc("tasks", "count", "--json").envelope
+    assert (done["ok"], "error" in done) == (True, False)
+    assert desk.arc("sensors", "run", "fleet-health").code == 0  # who was never met is not fenced
+    fenced = desk.arc("nodes", "fence", "iris", "--dry-run", "--json")
+    assert (fenced.code, fenced.envelope["error"]["code"]) == (7, "ARC-REFUSED")
+    assert "answers, so it is not off" in fenced.envelope["error"]["message"]
+
+
+def test_what_was_resolved_so_before_is_told_as_no_change(desk: Desk) -> None:
+    """Seen to fail before: a second `resolve` told of a change."""
+    desk.runs("iris", 1, max_attempts=1)
+    failed = c.Result("failed", error_kind="crash", message="exit 3")
+    desk.nodes.machines["iris"].store.apply(c.Finish(uid(1), 1, failed))
+    first = desk.arc("tasks", "resolve", uid(1), "--as", "done", "--json")
+    again = desk.arc("tasks", "resolve", uid(1), "--as", "done", "--json")
+    assert outcomes(first) + outcomes(again) == [(uid(1), "changed"), (uid(1), "already")]
+    assert (first.code, again.code) == (0, 0)
