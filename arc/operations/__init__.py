@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -23,6 +23,14 @@ class Told:
     exit: int = 0
     partial: tuple[JsonObject, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def exit_of(results: Sequence[JsonObject], *, unread: bool = False) -> int:
+    """0: each was done; 1: none of them; 3: some were, or a node could not be asked."""
+    left = [one for one in results if one["outcome"] in ("refused", "kept")]
+    if unread or 0 < len(left) < len(results):
+        return 3
+    return 1 if left else 0
 
 
 Operation = Callable[["Hub", JsonObject], Awaitable[Told]]

@@ -17,7 +17,7 @@ from arc.dead_answers import Letter, meant_by
 from arc.errors import ArcError, NeedsWord, WrongUse
 from arc.links import Link
 
-from . import Told
+from . import Told, exit_of
 from .dead import Pile, pick, pile_of
 from .everybody import incarnation_of, link_of, partial
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BATCH = 500
 REASON_MAX = 1000
-REFUSED, LEFT = 1, 3
 LOGGED_MAX = 50
 PAST = {"retry": "dead_retried", "cancel": "dead_cancelled", "review": "dead_reviewed",
         "edit": "dead_edited"}  # fmt: skip
@@ -225,8 +224,11 @@ def _answer(
     results: list[JsonObject], decision: Decision, unread: list[JsonObject],
     warnings: tuple[str, ...],
 ) -> Told:  # fmt: skip
-    refused = any(one["outcome"] == "refused" for one in results)
+    """A new body is one thing, done whole or not at all, however many results tell of it."""
     data: JsonObject = {"do": decision.do, "results": [*results], "dry_run": decision.dry_run}
-    return Told(data, LEFT if unread else REFUSED if refused else 0, tuple(unread), warnings)
+    code = exit_of(results, unread=bool(unread))
+    if decision.body is not None:
+        code = 1 if code else 0
+    return Told(data, code, tuple(unread), warnings)
 
 

@@ -14,7 +14,7 @@ from arc.fencing import settle_uid
 from arc.settling import Settlement, settle
 from arc.survey import survey
 
-from . import Told
+from . import Told, exit_of
 from .everybody import not_asked
 from .finding import find_task
 from .nodes_fence import everybody, told_of
@@ -69,7 +69,7 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
             " elsewhere", hint="--yes says so; --dry-run only looks")  # fmt: skip
     found = await asyncio.gather(*(find_task(hub, part) for part in parts))
     fenced = [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]
-    done: list[JsonValue] = []
+    done: list[JsonObject] = []
     async with hub.moving:
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
         for one in found:
@@ -77,8 +77,7 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
                                       fenced=fenced, dry_run=asked.flag("dry_run"))  # fmt: skip
             done.append(told_of(became))
             _note(hub, became, asked)
-    refused = any(isinstance(one, dict) and one["outcome"] == "refused" for one in done)
-    return Told({"tasks": done, "dry_run": asked.flag("dry_run")}, exit=1 if refused else 0)
+    return Told({"tasks": [*done], "dry_run": asked.flag("dry_run")}, exit=exit_of(done))
 
 
 def _note(hub: Hub, became: Reowning, asked: Fields) -> None:

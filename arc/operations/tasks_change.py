@@ -20,7 +20,7 @@ from arc.entitling import tying
 from arc.errors import ArcError, WrongUse
 from arc.links import Link
 
-from . import Told
+from . import Told, exit_of
 from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, partial
 from .finding import Found, find_task
@@ -174,10 +174,8 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
         _log(hub, do, args, results)
         if do == "retry":
             _live_again(hub, results)
-    refused = any(one["outcome"] == "refused" for one in results)
-    exit_code = 3 if unread else REFUSED if refused else 0
-    return Told({"results": [*results], "dry_run": asked.flag("dry_run")}, exit_code,
-                tuple(unread))  # fmt: skip
+    return Told({"results": [*results], "dry_run": asked.flag("dry_run")},
+                exit_of(results, unread=bool(unread)), tuple(unread))  # fmt: skip
 
 
 def _live_again(hub: Hub, results: list[JsonObject]) -> None:

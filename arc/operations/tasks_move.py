@@ -15,7 +15,7 @@ from arc.errors import NeedsWord, WrongUse
 from arc.sensor import Moved
 from arc.transfer import Outcome, carry_out
 
-from . import Told
+from . import Told, exit_of
 from .everybody import link_of
 from .finding import Found, find_task
 from .plan import steps
@@ -40,24 +40,24 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
         raise WrongUse("move: names no task")
     async with hub.moving:
         found = await asyncio.gather(*(find_task(hub, part) for part in parts))
-        steals = [await _steal(hub, one, to, asked) for one in found]
+        there = [one for one in found if one.node == to]
+        steals = [await _steal(hub, one, to, asked) for one in found if one.node != to]
         dry_run = asked.flag("dry_run")
         outcomes = await carry_out(steals, hub.links, even_if_pinned=asked.flag("yes"),
                                    note=tying(hub), dry_run=dry_run)  # fmt: skip
     if not dry_run:
         _write_down(hub, outcomes, asked)
-    results: JsonObject = {
-        "planned": steps(steals),
-        "results": [
-            {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
-             "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule,
-             "because": one.because}
-            for one in outcomes
-        ],
-        "dry_run": dry_run,
-    }  # fmt: skip
-    became = {one.outcome for one in outcomes}
-    return Told(results, exit=3 if "in_doubt" in became else 1 if "kept" in became else 0)
+    results: list[JsonObject] = [
+        {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
+         "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule, "because": one.because}
+        for one in outcomes
+    ] + [
+        {"uid": one.uid, "subject": one.task.subject, "from": to, "to": to, "outcome": "already",
+         "rule": "", "because": f"it is there, {one.task.state}"} for one in there
+    ]  # fmt: skip
+    unknown = any(one.outcome == "in_doubt" for one in outcomes)
+    return Told({"planned": steps(steals), "results": [*results], "dry_run": dry_run},
+                exit=exit_of(results, unread=unknown))  # fmt: skip
 
 
 def _write_down(hub: Hub, outcomes: Sequence[Outcome], asked: Fields) -> None:
@@ -89,8 +89,6 @@ def _remember_ends(hub: Hub, outcomes: Iterable[Outcome]) -> dict[str, str]:
 
 async def _steal(hub: Hub, found: Found, to: str, asked: Fields) -> Steal:
     task = found.task
-    if found.node == to:
-        raise WrongUse(f"{found.uid} is on {to} already")
     if task.state != "READY":
         raise WrongUse(f"{found.uid} is {task.state} on {found.node}; only waiting tasks move",
                        hint=f"arc why {found.uid}")  # fmt: skip

@@ -180,14 +180,22 @@ def _place(node: JsonValue) -> str:
 
 def render_moved(data: JsonObject, look: Look) -> str:
     """Where each task went, or why it stayed."""
-    planned, results = objects(data, "planned"), objects(data, "results")
-    short = shorts(planned)
+    results = objects(data, "results")
+    short = shorts(results)
     tells = {"moved": "would move", "kept": "would stay"} if data.get("dry_run") else {}
     return "\n".join(
         f"{tells.get(str(one.get('outcome')), said(one.get('outcome')))} {short[str(one['uid'])]} "
-        f"{subject(one.get('subject'), look)} {said(one.get('from'))} -> {said(one.get('to'))}"
-        + (f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("because") else "")
-        for one in results)  # fmt: skip
+        f"{subject(one.get('subject'), look)} {_way(one)}{_because(one)}" for one in results)  # fmt: skip
+
+
+def _way(one: JsonObject) -> str:
+    ends = (said(one.get("from")), said(one.get("to")))
+    return f"on {ends[1]}" if one.get("outcome") == "already" else " -> ".join(ends)
+
+
+def _because(one: JsonObject) -> str:
+    rule = f"{said(one.get('rule'))}: " if one.get("rule") else ""
+    return f"  {rule}{said(one.get('because'))}" if one.get("because") else ""
 
 
 def render_doubts(data: JsonObject, look: Look) -> str:
