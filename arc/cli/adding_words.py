@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -67,6 +68,8 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     """One task for the hub's queue, from where it is routed; or straight to a node."""
     from arc.text.tasks import render_added
 
+    _check_said({"--skill": skill, "--need": need, "--tag": tag, "--after": after,
+                 "--model": model, "--fallback-model": fallback_model})  # fmt: skip
     task = only_said({
         "subject": subject or subject_named, "priority": priority, "skills": words(skill),
         "needs": words(need), "tags": words(tag), "domain": domain, "key": key, "ref": ref,
@@ -86,6 +89,16 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     if not task.get("subject"):
         raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
     return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)
+
+
+def _check_said(options: Mapping[str, list[str] | None]) -> None:
+    """An option with nothing behind it is a slip, such as a variable of a shell that is unset:
+    left out in silence, the task would wait for nobody, or run where it cannot.
+    """
+    for name, given in options.items():
+        if any(not words([one]) for one in given or []):
+            raise WrongUse(f"tasks add: {name}: nothing is behind it; nothing was added",
+                           hint=f"name one, or leave {name} out")  # fmt: skip
 
 
 def edge_of(text: str) -> JsonObject:

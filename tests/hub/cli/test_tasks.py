@@ -57,6 +57,16 @@ def test_a_task_says_what_it_is_given_what_it_may_cost_and_how_it_is_judged(desk
     assert {name: task[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize("option", ["--skill", "--need", "--tag", "--after", "--model",
+                                    "--fallback-model"])
+def test_an_option_with_nothing_behind_it_is_no_option_left_out(desk: Desk, option: str) -> None:
+    """Seen to fail before: the task was added without it, and with `--after ""` it ran at once."""
+    for nothing in ("", " , "):
+        said = desk.both("tasks", "add", "deploy", option, nothing)[0]
+        assert (said.code, f"{option}: nothing is behind it" in said.err) == (2, True), said
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
 def test_the_seeds_own_spelling_works(desk: Desk) -> None:
     added = desk.arc("tasks", "add", "--subject", "S", "--priority", "3", "--skills", "a,b",
                      "--source", "cron:nightly", "--parent", uid(9).lower(), "--json")  # fmt: skip
