@@ -40,7 +40,7 @@ def report(
 ) -> int:
     """What happened, in one HTML file that needs nothing else: no script, no network.
 
-    The hub need not run: without it the report says so, and tells what is remembered.
+    The hub need not run. What cannot be asked now is named, and told as it is remembered.
     """
     from arc.config import read_fleet
     from arc.door import fleet_of
@@ -57,32 +57,34 @@ def report(
     if not 0 < back_s <= SPAN_MAX_S:
         raise WrongUse("--since: up to 31d")
     until = around.clock.now()
-    status, trouble = _status(around)
+    now = _status(around)
+    (trouble,) = now.warnings or ("",)
     text = page_of(gathered(History(fleet.state), fleet.fleet, until - timedelta(seconds=back_s),
-                            until, status=status, trouble=trouble))  # fmt: skip
+                            until, status=now.data or None, trouble=trouble))  # fmt: skip
     if out and not dry_run:
         _write(Path(out), text)
     data: JsonObject = {"since": iso(until - timedelta(seconds=back_s)), "until": iso(until),
                         "file": out or None, "bytes": len(text.encode()),
-                        "html": None if out else text, "dry_run": dry_run}  # fmt: skip
+                        "html": None if out or dry_run else text, "dry_run": dry_run}  # fmt: skip
     warnings = (f"how the fleet is now is not known: {trouble}",) if trouble else ()
-    told = Told(data, exit=3 if trouble else 0, warnings=warnings)
+    told = Told(data, exit=now.exit, warnings=warnings, partial=now.partial)
     return say("report", told, lambda data, _: _said(data, text), around)
 
 
 def _said(data: JsonObject, text: str) -> str:
-    if not data.get("file"):
+    if not data.get("file") and not data.get("dry_run"):
         return text
     would = "would write " if data.get("dry_run") else ""
-    return f"{would}{data['file']}: {size(len(text.encode()))}"
+    return f"{would}{data.get('file') or 'on stdout'}: {size(len(text.encode()))}"
 
 
-def _status(around: Around) -> tuple[JsonObject | None, str]:
-    """How the fleet is now, and why that is not known."""
+def _status(around: Around) -> Told:
+    """How the fleet is now; where nobody can say, no data and a warning why."""
     try:
-        return around.ask(around, "status", {}, timeout_s=STATUS_S).data, ""
+        told = around.ask(around, "status", {}, timeout_s=STATUS_S)
+        return Told(told.data, told.exit, told.partial)
     except ArcError as error:
-        return None, str(error)
+        return Told({}, 3, warnings=(str(error),))
 
 
 def _write(path: Path, text: str) -> None:

@@ -154,6 +154,23 @@ def test_the_command_writes_the_file_whole_and_for_its_owner_alone(desk: Desk) -
     assert desk.arc("report", "--html").out.startswith("<!DOCTYPE html>")
 
 
+def test_a_dry_run_prints_how_large_it_would_be_and_never_the_report(desk: Desk) -> None:
+    """Seen to fail before: without `--out` it was the whole report."""
+    desk.arc("sensors", "run", "fleet-health")
+    dry = desk.arc("report", "--html", "--dry-run")
+    assert (dry.code, dry.out.startswith("would write on stdout: "), len(dry.lines)) == (0, True, 1)
+    assert desk.arc("report", "--html", "--dry-run", "--json").data["html"] is None
+
+
+def test_a_report_of_a_fleet_that_is_not_whole_says_who_is_missing(desk: Desk) -> None:
+    """Seen to fail before: exit 0 and nobody named, whoever could not be read."""
+    desk.arc("sensors", "run", "fleet-health")
+    desk.nodes.switch_off("loom")
+    said = desk.arc("report", "--html", "--json")
+    assert (said.code, [one["node"] for one in said.envelope["partial"]]) == (3, ["loom"])
+    assert desk.arc("report", "--html").err.startswith("warning: loom: ")
+
+
 @pytest.mark.parametrize("words", [(), ("--html", "--since", "soon"), ("--html", "--since", "99d"),
                                    ("--html", "--out", "/none/x.html")])
 def test_words_that_make_no_sense_are_refused(desk: Desk, words: tuple[str, ...]) -> None:
