@@ -146,7 +146,9 @@ def _runnable(name: str) -> Runnable:
     if command is None:
         from agent_node.toml_table import suggestion
 
-        raise WrongUse(f"agent-node: no command {name!r}{suggestion(name, COMMANDS)}")
+        trouble = WrongUse(f"agent-node: no command {name!r}{suggestion(name, COMMANDS)}")
+        trouble.hint = "agent-node help"
+        raise trouble
     commands: dict[str, Runnable] = import_module(f"{__package__}.{command.module}").COMMANDS
     return commands["version" if name == "--version" else name]
 

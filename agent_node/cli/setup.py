@@ -50,7 +50,7 @@ def init(options: Namespace, around: Around) -> Answer:
     text = _new_toml(options)
     settings = parse_settings(text, source="agent-node init")
     if home.config.exists():
-        return _already(home, settings)
+        return _already(home, settings, dry_run=bool(options.dry_run))
     if settings.run_as is not None:
         try_account(home, settings.run_as)
     data = {"home": str(home.root), "name": settings.name, "dry_run": bool(options.dry_run)}
@@ -70,14 +70,14 @@ def _new_toml(options: Namespace) -> str:
     return render_new_toml(options.name, skills, options.slots, run, run_as=options.run_as)
 
 
-def _already(home: Home, wanted: NodeSettings) -> Answer:
+def _already(home: Home, wanted: NodeSettings, *, dry_run: bool) -> Answer:
     check_home(home)
     there = read_settings(home.config)
     if there.name != wanted.name:
         error = OtherNode(f"{home.root}: is already the home of {there.name}, not {wanted.name}")
         error.hint = f"name another home in AGENT_NODE_HOME, or edit {home.config}"
         raise error
-    data = {"home": str(home.root), "name": there.name, "created": False, "dry_run": False}
+    data = {"home": str(home.root), "name": there.name, "created": False, "dry_run": dry_run}
     text = f"{there.name}: already set up in {home.root}; nothing was changed"
     warnings = []
     if wanted.agents and wanted.agents != there.agents:

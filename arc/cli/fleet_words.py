@@ -97,7 +97,7 @@ def log(
     limit: Annotated[int, typer.Option("--limit", help="So many at most.")] = 200,
     sensor: Annotated[str, typer.Option("--sensor", help="Of this sensor alone.")] = "",
     event: Annotated[str, typer.Option("--event", help="Only such lines: node_paused.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Also runs that did nothing.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also runs that were skipped.")] = False,
 ) -> int:
     """What happened, oldest first: the newest lines, or all since a moment."""
     from arc.text.sensors import render_log

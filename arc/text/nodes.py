@@ -128,7 +128,8 @@ def render_fleet(data: JsonObject, look: Look) -> str:
     nodes = objects(data, "nodes")
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
     verb = "would be" if data.get("dry_run") else "is"
-    head = f"{counted(len(nodes), 'node')} told{mark}"
+    told = "would be told" if data.get("dry_run") else "told"
+    head = f"{counted(len(nodes), 'node')} {told}{mark}"
     lines = [f"  {said(one.get('node'))} {verb} {said(one.get('state'))}" for one in nodes]
     missed = data.get("later")
     later = [f"  {said(name)} could not be told now; the hub tells it once it is back"

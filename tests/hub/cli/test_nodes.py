@@ -238,6 +238,14 @@ def test_the_whole_fleet_is_paused_with_whoever_could_not_be_told_named(desk: De
     assert state(desk, "iris") == "idle"
 
 
+def test_a_dry_run_for_the_whole_fleet_tells_nobody_and_says_so(desk: Desk) -> None:
+    """Seen to fail before: `3 nodes told`, although none was."""
+    for word in ("pause", "resume"):
+        dry = desk.arc(word, "--dry-run")
+        assert dry.lines[0] == "3 nodes would be told (dry run: nothing was changed)"
+    assert state(desk, "iris") == "idle"
+
+
 def test_a_node_that_was_away_is_paused_when_it_is_back_and_resumed_likewise(desk: Desk) -> None:
     """Without the word that is owed, loom works through the pause and later sleeps for ever."""
     desk.nodes.switch_off("loom")

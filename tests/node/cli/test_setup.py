@@ -101,6 +101,13 @@ def test_a_dry_init_shows_the_file_and_makes_nothing(fresh: Desk) -> None:
     assert not home_of(fresh).root.exists()
 
 
+def test_a_dry_init_of_a_home_that_is_there_is_still_a_dry_run(fresh: Desk) -> None:
+    """Seen to fail before: it said `dry_run` false."""
+    for dry, more in ((False, ()), (True, ("--dry-run",)), (False, ())):
+        ran = fresh.run("init", "--name", "iris", "--json", *more)
+        assert (ran.code, ran.envelope["data"]["dry_run"]) == (0, dry)
+
+
 def test_init_does_not_close_an_open_folder_by_itself(desk: Desk) -> None:
     home_of(desk).root.chmod(0o755)
     ran = desk.run("init", "--name", "iris")
@@ -334,3 +341,10 @@ def test_the_wal_reset_fault_is_known_by_version(
 def test_a_cgroup_of_ours_is_told_apart_from_none() -> None:
     assert doctor.check_cgroups(lambda: None).level == "note"
     assert doctor.check_cgroups(lambda: "/sys/fs/x").text == "/sys/fs/x: ours to divide"
+
+
+def test_a_command_that_is_none_is_answered_with_where_they_stand(fresh: Desk) -> None:
+    """Seen to fail before: there was no hint."""
+    for words in (("nope",), ("help", "nope")):
+        ran = fresh.run(*words, "--json")
+        assert (ran.code, ran.envelope["error"]["hint"]) == (2, "agent-node help")
