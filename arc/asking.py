@@ -17,6 +17,7 @@ from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import Task, task_from
 from agent_node.text import safe_text
+from agent_node.validation import needs_of
 
 from .decisions.view import Queue, QueuedTask
 from .errors import AnswerUnreadable
@@ -211,10 +212,11 @@ def _queued(entry: Fields) -> QueuedTask:
 
 
 def queued(task: Task) -> QueuedTask:
-    """The task as the decisions look at it."""
+    """The task as the decisions look at it; what judges its output is a need like any other."""
+    needs = needs_of(task.needs, task.validate) if task.validate else task.needs
     return QueuedTask(
         uid=task.uid, epoch=task.epoch, subject=task.subject, priority=task.priority,
-        skills=tuple(task.skills), needs=tuple(task.needs), domain=task.domain,
+        skills=tuple(task.skills), needs=tuple(needs), domain=task.domain,
         stolen_from=task.stolen_from, hops=task.hops, pinned=task.pinned, source=task.source,
         ready_at=task.ready_at, expected_s=task.expected_s, state=str(task.state),
         failed_on=_failed_on(task) if task.attempts else (),

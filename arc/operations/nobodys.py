@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
+from agent_node.validation import needs_of
 from arc.looking import INBOX
 
 if TYPE_CHECKING:
@@ -69,11 +70,17 @@ def _needs(hub: Hub, node: str, tasks: list[JsonObject]) -> Iterator[str]:
         return
     every = [one for one in view.seen if node in (INBOX, one.name)]
     known = {word for one in every for word in _can(one.report)}
-    count = Counter(one for task in tasks for one in _words(task, "needs") if one not in known)
+    count = Counter(one for task in tasks for one in _needed(task) if one not in known)
     where = "anywhere" if node == INBOX else f"on {node}"
     for name, many in sorted(count.items())[:SHOWN_MAX]:
         yield (f"{counted(many, 'task')} with the need {_shown(name)}, which no agent {where} has; "
                f"it would wait{_meant(name, known)}")  # fmt: skip
+
+
+def _needed(task: JsonObject) -> list[str]:
+    """Its needs, and what judges its output; the task was checked before."""
+    rule = task.get("validate")
+    return needs_of(_words(task, "needs"), rule if isinstance(rule, dict) else {})
 
 
 def _can(report: StatusReport) -> Iterator[str]:

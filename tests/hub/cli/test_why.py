@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from agent_node import commands as c
+from agent_node.config import ValidatorSettings
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -314,3 +316,22 @@ def test_a_task_that_is_done_waits_for_nothing(desk: Desk) -> None:
     assert f"DONE: {said}" in text.lines
     assert "WAIT" not in text.out
     assert f"  arc tasks show {done}" in text.lines
+
+
+def test_what_judges_a_task_is_a_need_like_any_other(desk: Desk) -> None:
+    """Seen to fail before: the router gave it to a node that cannot judge it, where it stayed."""
+    rule = {"kind": "test-pass", "validator": "tests"}
+    desk.waits("inbox", 1, skills=["arc-research"], validate=rule)
+    desk.waits("inbox", 2, skills=["arc-research"], validate={"kind": "regex", "pattern": "^# "})
+    desk.arc("sensors", "run", "fleet-router")
+    assert (desk.nodes.states(1), desk.nodes.states(2)) == ({}, {"iris": "READY"})
+    why = desk.arc("why", uid(1)).out
+    assert "needs_are_met" in why
+    assert "nothing there has validator:tests" in why
+    added = desk.arc("tasks", "add", "S", "--to", "iris", "--validate", json.dumps(rule))
+    assert "the need validator:tests, which no agent on iris has" in added.err
+    machine, judge = desk.nodes.machines["iris"], ValidatorSettings(name="tests", run=("true",))
+    machine.settings = replace(machine.settings, validators=(judge,))
+    machine.restart()
+    desk.arc("sensors", "run", "fleet-router")
+    assert desk.nodes.states(1) == {"iris": "READY"}
