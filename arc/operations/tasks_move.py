@@ -47,14 +47,16 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
                                    note=tying(hub), dry_run=dry_run)  # fmt: skip
     if not dry_run:
         _write_down(hub, outcomes, asked)
-    results: list[JsonObject] = [
+    moved: list[JsonObject] = [
         {"uid": one.steal.task.uid, "subject": one.steal.task.subject, "from": one.steal.busy,
          "to": one.steal.idle, "outcome": one.outcome, "rule": one.rule, "because": one.because}
         for one in outcomes
-    ] + [
+    ]  # fmt: skip
+    stayed: list[JsonObject] = [
         {"uid": one.uid, "subject": one.task.subject, "from": to, "to": to, "outcome": "already",
          "rule": "", "because": f"it is there, {one.task.state}"} for one in there
     ]  # fmt: skip
+    results = [*moved, *stayed]
     unknown = any(one.outcome == "in_doubt" for one in outcomes)
     return Told({"planned": steps(steals), "results": [*results], "dry_run": dry_run},
                 exit=exit_of(results, unread=unknown))  # fmt: skip

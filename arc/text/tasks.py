@@ -165,9 +165,14 @@ def render_changed(data: JsonObject, look: Look) -> str:
     short = shorts(results)
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
     return "\n".join(
-        f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now {said(one.get('state'))} on "
+        f"{short[str(one['uid'])]}  {_became(one, dry_run=bool(mark))} {said(one.get('state'))} on "
         f"{_place(one.get('node'))}{_why_not(one)}{mark}" for one in results
     )  # fmt: skip
+
+
+def _became(one: JsonObject, *, dry_run: bool) -> str:
+    changes = dry_run and one.get("outcome") == "changed"
+    return "would change  then" if changes else f"{said(one.get('outcome'))}  now"
 
 
 def _why_not(one: JsonObject) -> str:
@@ -185,7 +190,8 @@ def render_moved(data: JsonObject, look: Look) -> str:
     tells = {"moved": "would move", "kept": "would stay"} if data.get("dry_run") else {}
     return "\n".join(
         f"{tells.get(str(one.get('outcome')), said(one.get('outcome')))} {short[str(one['uid'])]} "
-        f"{subject(one.get('subject'), look)} {_way(one)}{_because(one)}" for one in results)  # fmt: skip
+        f"{subject(one.get('subject'), look)} {_way(one)}{_because(one)}"
+        for one in results)  # fmt: skip
 
 
 def _way(one: JsonObject) -> str:

@@ -99,7 +99,7 @@ async def test_the_whole_fleet_is_paused_and_resumed_by_the_operations_of_the_co
     """Who cannot be told now stands in the plan, and hears it later."""
     acts.desk.nodes.machines["loom"].off = True
     plan = (await act(acts, "pause-fleet", dry_run=True)).data
-    assert plan["says"][0] == "2 nodes told (dry run: nothing was changed)"
+    assert plan["says"][0] == "2 nodes would be told (dry run: nothing was changed)"
     assert any(line.startswith("loom could not be asked: ") for line in plan["says"])
     assert acts.desk.hub.journal.words.fleet_paused() is None
     said = await act(acts, "pause-fleet", plan=plan["plan_hash"])
@@ -121,7 +121,7 @@ async def test_a_plan_says_what_the_command_would_print(acts: Stage) -> None:
     assert said == render_moved(planned, Look()).splitlines()
     assert said == ['would move 0001 "tidy \\x1b[31mup" iris -> loom']
     said = (await act(acts, "cancel", uid=one, dry_run=True)).data["says"]
-    assert said == ["0001  changed  now CANCELLED on iris (dry run: nothing was changed)"]
+    assert said == ["0001  would change  then CANCELLED on iris (dry run: nothing was changed)"]
 
 
 async def test_the_page_itself_names_no_fleet_and_no_file(stage: Stage) -> None:
