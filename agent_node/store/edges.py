@@ -185,7 +185,8 @@ def wait_for(tx: Transaction, uid: str, n: int, needs: Sequence[str]) -> None:
     known = known_ends(tx, needs)
     tx.db.executemany(
         "INSERT INTO edge (uid, needs, on_failure, came, n) VALUES (?, ?, 'run', ?, ?)"
-        " ON CONFLICT (uid, needs) DO UPDATE SET n = excluded.n, on_failure = 'run'",
+        " ON CONFLICT (uid, needs) DO UPDATE SET n = excluded.n, on_failure = 'run',"
+        "    came = coalesce(excluded.came, CASE came WHEN 'well' THEN came END)",
         [(uid, needed, known[needed].came, n) for needed in needs],
     )
     tx.db.executemany(
@@ -193,6 +194,8 @@ def wait_for(tx: Transaction, uid: str, n: int, needs: Sequence[str]) -> None:
         [(uid, f"task:{needed}:outcome", "outcome", needed, int(known[needed].has_output))
          for needed in needs],
     )  # fmt: skip
+    # It may have moved away while nobody waited for it: from now on its end is asked for.
+    tx.db.executemany(_AWAITED, [(one,) for one in sorted(_not_here(needs, known))])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ from .transaction import Transaction
 
 USED_UP = "it would wait for what it made, and has cost all that it may"
 _ASKED = "SELECT 1 FROM edge WHERE uid = ? AND n = ?"
-_DROP = "UPDATE edge SET n = NULL, came = coalesce(came, 'skipped') WHERE uid = ? AND n = ?"
+_NOT_GIVEN = (
+    "DELETE FROM input WHERE uid = :uid AND here = 0 AND kind = 'outcome' AND source IN"
+    " (SELECT needs FROM edge WHERE uid = :uid AND n = :n)"
+)
+_DROP = "UPDATE edge SET n = NULL, came = coalesce(came, 'skipped') WHERE uid = :uid AND n = :n"
 
 
 def wait_asked(tx: Transaction, query: WaitAsked) -> bool:
@@ -37,7 +41,8 @@ def as_asked(tx: Transaction, command: Finish) -> Finish:
                       message=USED_UP, output=None, artifacts=[])  # fmt: skip
         command = replace(command, result=end)
     if command.result.kind != "completed":
-        tx.db.execute(_DROP, (command.uid, command.n))
+        for statement in (_NOT_GIVEN, _DROP):
+            tx.db.execute(statement, {"uid": command.uid, "n": command.n})
     return command
 
 

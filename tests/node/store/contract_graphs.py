@@ -565,6 +565,44 @@ class PutsBack(Contract):
                         ).outcome == "exists"  # fmt: skip
         assert node.ask(g.WaitAsked(uid(1), again.n))
 
+    def test_who_waits_for_a_child_that_moved_away_before_hears_of_its_end(
+        self, node: NodeAtHand
+    ) -> None:
+        """Without it nobody asks for that end, and the parent waits for ever."""
+        meets_a_hub(node)
+        got = node.running(a_task(1))
+        self.spawn(node, got, key="k", waits=False)
+        node.gives_away(xfer(), node.task(uid(5)))
+        assert self.spawn(node, got, child=6, key="k", subject="work 5").outcome == "exists"
+        node.finish(got)
+        assert (node.state(uid(1)), node.ask(g.Awaits())) == ("PENDING", (uid(5),))
+        tell(node, told(uid(5), output=1))
+        assert node.state(uid(1)) == "READY"
+
+    def test_what_a_dead_attempt_waited_for_holds_no_retry(self, node: NodeAtHand) -> None:
+        got = node.running(a_task(1, max_attempts=1))
+        self.spawn(node, got, key="k")
+        assert node.finish(got, "failed", error_kind="crash").state == "DEAD_LETTERED"
+        node.say(c.RetryNow(uid(1)))
+        assert node.state(uid(1)) == "READY"
+
+    def test_who_waits_again_for_what_a_cut_off_attempt_made_says_so(
+        self, node: NodeAtHand
+    ) -> None:
+        got = node.running(a_task(1))
+        self.spawn(node, got, key="k")
+        node.finish(got, "failed", error_kind="crash")
+        child = node.running()
+        node.wake(600)
+        again = node.running()
+        assert self.spawn(node, again, child=6, key="k", subject="work 5").outcome == "exists"
+        node.finish(again)
+        (why,) = node.task(uid(1)).blocked_by
+        assert isinstance(why, dict)
+        assert (node.state(uid(1)), why["rule"]) == ("PENDING", "waits_for")
+        node.finish(child)
+        assert node.state(uid(1)) == "READY"
+
     def test_an_attempt_that_failed_waits_for_nothing(self, node: NodeAtHand) -> None:
         got = node.running(a_task(1))
         self.spawn(node, got)
