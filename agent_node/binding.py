@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 
 BACKLOG = 128
+KNOCK_EVERY_S = 0.02
 
 
 def listen_at(path: Path, mode: int) -> socket.socket:
@@ -33,13 +35,16 @@ def listen_at(path: Path, mode: int) -> socket.socket:
 
 
 def connect_at(path: Path, *, timeout_s: float) -> socket.socket:
-    """A connection to who listens there; FileNotFoundError or ConnectionRefusedError: nobody."""
+    """A connection to who listens there; FileNotFoundError or ConnectionRefusedError: nobody.
+
+    TimeoutError: somebody does, and lets nobody in; the kernel lets so many callers wait.
+    """
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     door.settimeout(timeout_s)
     folder = -1
     try:
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        door.connect(f"/proc/self/fd/{folder}/{path.name}")
+        _knock(door, f"/proc/self/fd/{folder}/{path.name}", time.monotonic() + timeout_s)
     except BaseException:
         door.close()
         raise
@@ -47,3 +52,15 @@ def connect_at(path: Path, *, timeout_s: float) -> socket.socket:
         if folder >= 0:
             os.close(folder)
     return door
+
+
+def _knock(door: socket.socket, place: str, until: float) -> None:
+    """A socket with a limit does not wait in the crowd by itself: it is told to try again."""
+    while True:
+        try:
+            return door.connect(place)
+        except BlockingIOError as error:
+            if time.monotonic() >= until:
+                text = "so many wait there that nobody is let in"
+                raise TimeoutError(error.errno, text) from error
+        time.sleep(KNOCK_EVERY_S)

@@ -48,13 +48,17 @@ def can_be_waited_for(descriptor: int) -> bool:
     return S_ISFIFO(mode) or S_ISSOCK(mode)
 
 
-def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
-    """The daemon takes our stdin and stdout and talks itself: no byte makes a detour."""
+def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int | None:
+    """The daemon takes our stdin and stdout and talks itself: no byte makes a detour.
+
+    None: the kernel would not carry them, and nothing was said; its bytes can still be relayed.
+    """
     before = [(descriptor, posix.get_blocking(descriptor)) for descriptor in (stdin, stdout)]
     daemon.settimeout(LOOK_S)  # from here on it is the hub that decides how long this takes
     rights = b"".join(one.to_bytes(4, sys.byteorder) for one in (stdin, stdout))
     try:
-        _give(daemon, rights)
+        if not _give(daemon, rights):
+            return None
         said = _line_of(daemon, stdin)
     finally:
         daemon.close()
@@ -73,11 +77,14 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int:
     return FAILED
 
 
-def _give(daemon: _socket.socket, rights: bytes) -> None:
+def _give(daemon: _socket.socket, rights: bytes) -> bool:
     try:
         daemon.sendmsg([OPENING], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     except ConnectionError:
-        return  # it would not have us; why, it may have said before it closed
+        return True  # it would not have us; why, it may have said before it closed
+    except OSError:  # as too many descriptors are on their way to a daemon that is stopped
+        return False
+    return True
 
 
 def _line_of(daemon: _socket.socket, stdin: int) -> bytes | None:

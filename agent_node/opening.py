@@ -21,11 +21,16 @@ LOOK_EVERY_S = 0.02
 
 
 def daemon_of(home: Home, *, timeout_s: float = 30) -> socket.socket | None:
-    """A connection to the daemon; None when none listens here."""
+    """A connection to the daemon; None when none listens here. `Starting`: it lets nobody in."""
     try:
         return connect(home, timeout_s=timeout_s)
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+    except TimeoutError as error:
+        raise Starting(
+            f"{home.root}: process {holder_of(home) or '?'} listens and let nobody in for"
+            f" {timeout_s:g} s: it is stopped, or has too much to do; nothing was asked, ask again"
+        ) from error
 
 
 def daemon_or_lock(

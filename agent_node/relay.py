@@ -10,7 +10,7 @@ import stat
 CHUNK = 64 * 1024
 HELD_MAX = 256 * 1024  # in each direction; beyond it the sender has to wait
 _NEWS = b'\n{"event":'
-_GONE = select.POLLERR | select.POLLNVAL
+_GONE = select.POLLERR | select.POLLNVAL | select.POLLHUP  # of a pipe, of a socket
 
 
 class Relay:

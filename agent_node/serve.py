@@ -34,16 +34,18 @@ def serve_stdio(home: Home, *, stdin: int = 0, stdout: int = 1) -> int:
         return error.exit_code
 
 
-def _serve(home: Home, stdin: int, stdout: int) -> int:
+def _serve(home: Home, stdin: int, stdout: int, *, carried: bool = False) -> int:
+    """`carried`: each byte by ourselves, for the descriptors could not be handed over."""
     found = daemon_or_lock(home, patience_s=PATIENCE_S)
     if isinstance(found, HomeLock):
         with opened(home, found) as answers:
             greeting = answers.greeting()
         _write(stdout, greeting)
         return _Alone(home, stdin, stdout).run()
-    if all(map(can_be_waited_for, (stdin, stdout))):
-        return hand_over(found, stdin, stdout)
-    return _relay(found, OPENING, stdin, stdout)
+    if carried or not all(map(can_be_waited_for, (stdin, stdout))):
+        return _relay(found, OPENING, stdin, stdout)
+    code = hand_over(found, stdin, stdout)
+    return _serve(home, stdin, stdout, carried=True) if code is None else code
 
 
 def _relay(daemon: socket.socket, first: bytes, stdin: int, stdout: int) -> int:

@@ -17,7 +17,8 @@ from . import daemon_log, program
 from .apart import spawn
 from .door import ask_daemon
 from .errors import NodeError
-from .home import Home, connect
+from .home import Home
+from .opening import daemon_of
 from .systemd import quoted
 
 PATIENCE_S = 10.0
@@ -75,9 +76,8 @@ def start_daemon(
 
 def daemon_pid(home: Home) -> int | None:
     """The process that listens at this home, by the kernel's own word; None: nobody does."""
-    try:
-        door = connect(home, timeout_s=ANSWER_S)
-    except (FileNotFoundError, ConnectionRefusedError):
+    door = daemon_of(home, timeout_s=ANSWER_S)
+    if door is None:
         return None
     with door:
         size = struct.calcsize(_UCRED)

@@ -8,11 +8,13 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from agent_node.binding import connect_at
 from agent_node.door import StrangeReply, ask
 from agent_node.errors import (
     BadInput,
@@ -26,7 +28,7 @@ from agent_node.errors import (
 from agent_node.handing import hand_over
 from agent_node.home import Home, HomeLock, listen
 from agent_node.listener import Doorway
-from agent_node.opening import daemon_or_lock
+from agent_node.opening import daemon_of, daemon_or_lock
 from agent_node.strict import LINE_MAX
 from tests.builders import uid
 from tests.node.wire.golden import NEW
@@ -133,6 +135,38 @@ def a_peer(home: Home, does: Callable[[socket.socket], None]) -> Iterator[None]:
         yield
         thread.join(20)
         assert not thread.is_alive()
+
+
+@contextmanager
+def a_crowd(home: Home) -> Iterator[socket.socket]:
+    """So many wait at the home's socket that the kernel lets nobody in; who listens lets none."""
+    lock = HomeLock.try_take(home)
+    assert lock is not None
+    with lock, listen(home, lock) as ear, ExitStack() as crowd:
+        ear.listen(0)
+        for _ in range(10):
+            try:
+                crowd.enter_context(connect_at(home.socket, timeout_s=0))
+            except OSError:
+                break
+        yield ear
+
+
+def test_a_daemon_that_lets_nobody_in_is_told_as_one(home: Home) -> None:
+    """Guard: `_knock`. Without it that was a fault of ours, with an errno; seen."""
+    with a_crowd(home), pytest.raises(Starting, match=r"listens and let nobody in for 0\.1 s"):
+        ask(home, {"do": "doubts"}, timeout_s=0.1)
+
+
+def test_a_crowd_at_the_door_is_waited_for(home: Home) -> None:
+    """Guard: the loop in `_knock`. Without it who comes at a bad moment is sent away; seen."""
+    with a_crowd(home) as ear, ThreadPoolExecutor() as threads:
+        asking = threads.submit(daemon_of, home)
+        assert wait([asking], timeout=0.2).not_done
+        ear.accept()[0].close()
+        found = asking.result(timeout=20)
+    assert found is not None
+    found.close()
 
 
 def test_a_daemon_that_does_not_answer_is_given_up_in_time(home: Home) -> None:

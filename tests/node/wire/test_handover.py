@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -205,6 +206,28 @@ def test_a_daemon_that_closes_before_it_is_asked_is_heard_all_the_same() -> None
     assert os.read(hub_hears, 4096) == refusal
     for descriptor in (stdin, hub_says, hub_hears, stdout):
         os.close(descriptor)
+
+
+# So many descriptors are on their way already that this user may send no more.
+CROWDED = """import ctypes, os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+for power in (21, 24):  # of one who administers, or has no limits
+    ctypes.CDLL(None).prctl(24, power, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv[1:]])
+"""
+
+
+def test_what_the_kernel_does_not_carry_is_relayed(home: Home, zipapp: Path) -> None:
+    """Guard: the second `except` of `_give`. Without it the hub met a traceback; seen."""
+    ours, theirs = socket.socketpair()
+    socket.send_fds(ours, [b"."], [0] * 64)
+    with ours, theirs, a_daemon(home.root), a_session(
+        "-c", CROWDED, str(zipapp), AGENT_NODE_HOME=str(home.root)
+    ) as session:
+        assert session.hear()["node"] == "iris"
+        assert session.ask("status")["node"] == "iris"
+        session.no_more()
+        assert (session.ended(), session.complaint()) == (0, "")
 
 
 def test_who_waits_for_a_stopped_daemon_leaves_when_its_hub_has_left(

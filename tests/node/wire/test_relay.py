@@ -149,3 +149,27 @@ def test_a_large_request_arrives_while_nobody_reads_the_answers(wires: Wires) ->
             break
     assert hears == b"y" * 100_000
     assert wires.ended() is False
+
+
+def test_a_hub_that_left_its_socket_is_not_waited_for() -> None:
+    """Guard: POLLHUP in `_GONE`. Without it the relay of a stopped daemon spins for ever."""
+    daemon, theirs = socket.socketpair()
+    hub, ours = socket.socketpair()
+    told: list[BaseException] = []
+
+    def run() -> None:
+        relay = Relay(theirs, OPENING, stdin=ours.fileno(), stdout=ours.fileno())
+        try:
+            relay.run()
+        except BrokenPipeError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=run)
+    with daemon, theirs, ours:
+        thread.start()
+        hub.close()
+        thread.join(5)
+        stayed = thread.is_alive()
+        daemon.shutdown(socket.SHUT_RDWR)  # whatever came of it, it ends here
+        thread.join(PATIENCE_S)
+    assert (stayed, len(told)) == (False, 1)
