@@ -86,7 +86,8 @@ async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
         else:
             done.arrived.append(f"{one.store} {one.sha256}")
             done.stores.add(one.store)
-    note_lost_files(hub, nowhere, wanted[len(wanted) - done.left :])
+    unheard = {node.name for node in seen.whole.unseen} | done.failed.keys()
+    note_lost_files(hub, nowhere, wanted[len(wanted) - done.left :], unheard)
     return done
 
 

@@ -52,12 +52,15 @@ class LostFile:
 
 
 def note_lost_files(
-    hub: Hub, nowhere: Mapping[Wanted, tuple[str, ...]], unlooked: Collection[Wanted]
-) -> None:
-    """Remember, for a person, what was found nowhere in this run; `unlooked` it did not come to."""
+    hub: Hub, nowhere: Mapping[Wanted, tuple[str, ...]], unlooked: Collection[Wanted],
+    unheard: Collection[str],
+) -> None:  # fmt: skip
+    """Remember, for a person, what was found nowhere in this run. `unlooked` it did not come to,
+    and the stores `unheard` could not say what they wait for: what is known of both stays.
+    """
     kept = {one.key for one in unlooked}
     before = hub.lost_files
-    hub.lost_files = {key: one for key, one in before.items() if key in kept}
+    hub.lost_files = {key: one for key, one in before.items() if key in kept or key[0] in unheard}
     for wanted, silent in nowhere.items():
         found = _looked(hub, before.get(wanted.key), wanted, silent)
         hub.lost_files[wanted.key] = found

@@ -12,6 +12,7 @@ from arc.bringing import bring, with_artifacts
 from arc.endings import tell_heard
 from arc.graph_cancels import carry_out_cancels
 from arc.looking import INBOX, Look, look
+from arc.lost_files import note_lost_files
 from arc.outbox import WHY_MAX, Delivered, deliver, waiting_for_others
 from arc.sensor import SensorReport, skipped
 from arc.settings import FleetSettings
@@ -59,7 +60,8 @@ class FleetGraphs:
         waits = waiting_for_others(seen)
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
-            hub.circles, hub.unfound, hub.lost_files = {}, {}, {}  # nobody waits for any of it
+            hub.circles, hub.unfound = {}, {}  # nobody waits for any of it
+            note_lost_files(hub, {}, (), {node.name for node in seen.whole.unseen})
             if woken:
                 return skipped(self.name, "nobody waits")
             return self._report(seen, None, None, 0)

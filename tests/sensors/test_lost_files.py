@@ -81,6 +81,20 @@ def test_while_somebody_cannot_be_asked_that_one_is_named_and_nothing_called_los
     assert "which no queue of the fleet has" in str(named(day)[0]["text"])
 
 
+def test_a_store_that_was_silent_for_one_run_is_named_as_before(day: Scene) -> None:
+    """Fails where its silence is taken for a word that it waits no more: it began anew."""
+    wants(day, "iris", 1)
+    day.run(GRAPHS)
+    ten_minutes(day)
+    before = [one["text"] for one in named(day)]
+    day.off("iris")
+    day.run(GRAPHS)
+    assert [one["text"] for one in named(day)] == before
+    day.fleet.machines["iris"].off = False
+    day.run(GRAPHS)
+    assert ([one["text"] for one in named(day)], len(before)) == (before, 1)
+
+
 def test_a_file_that_came_after_all_was_looked_for_once_only(day: Scene) -> None:
     """Looks count ten minutes apart: what is written at this moment is not called lost."""
     wants(day, "iris", 1)
