@@ -60,8 +60,9 @@ async def note_unfound(
     hub = seen.hub
     awaited = {uid for uids in awaits.values() for uid in uids}
     before = hub.unfound
+    stays = awaited | unheard(seen).keys()
     hub.unfound = {uid: one for uid, one in before.items()
-                   if uid in awaited and uid not in looked.owners}  # fmt: skip
+                   if uid in stays and uid not in looked.owners}  # fmt: skip
     lost = [uid for uid, owners in looked.owners.items()
             if uid in awaited and all(task.state == MOVED for task in owners.values())]  # fmt: skip
     if not lost:
@@ -74,6 +75,13 @@ async def note_unfound(
         hub.unfound[uid] = Unfound(uid, silent, known, looks, waiters[uid])
         if looks == LOOKS and not silent:
             hub.journal.runs.log(EVENT, task=uid, fields={"because": _nowhere(hub.unfound[uid])})
+
+
+def unheard(seen: Look) -> dict[str, Unfound]:
+    """Those whose waiters lie where nobody answers now: nothing was said that ends their wait."""
+    silent = {node.name for node in seen.whole.unseen}
+    return {uid: one for uid, one in seen.hub.unfound.items()
+            if any(waiter.store in silent for waiter in one.waiters)}  # fmt: skip
 
 
 def _who_may_have(

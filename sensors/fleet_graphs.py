@@ -16,6 +16,7 @@ from arc.lost_files import note_lost_files
 from arc.outbox import WHY_MAX, Delivered, deliver, waiting_for_others
 from arc.sensor import SensorReport, skipped
 from arc.settings import FleetSettings
+from arc.unfound import unheard
 
 from .hearing import Heard, hear_events
 from .reporting import costs
@@ -60,7 +61,7 @@ class FleetGraphs:
         waits = waiting_for_others(seen)
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
-            hub.circles, hub.unfound = {}, {}  # nobody waits for any of it
+            hub.circles, hub.unfound = {}, unheard(seen)  # nobody else waits for any of it
             note_lost_files(hub, {}, (), {node.name for node in seen.whole.unseen})
             if woken:
                 return skipped(self.name, "nobody waits")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_node.strict import JsonObject
 from arc.operations.status import status
 from arc.operations.tasks_change import tasks_cancel
@@ -55,6 +57,25 @@ def test_a_task_that_came_after_all_is_called_lost_no_more(day: Scene) -> None:
     runs_it(day, "loom")
     day.run(GRAPHS)
     assert (state(day, "iris", 1), named(day, 404)) == ("READY", [])
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_waiter_that_is_silent_for_one_run_is_named_as_before(
+    day: Scene, *, others: bool
+) -> None:
+    """Fails where its silence is taken for a word that it waits no more, by one way or another."""
+    waits(day, "iris", 1, 404)
+    if others:
+        waits(day, "loom", 2, 405)
+    for _ in range(2):
+        ten_minutes(day)
+    before = named(day, 404)
+    day.off("iris")
+    day.run(GRAPHS)
+    assert named(day, 404) == before
+    day.fleet.machines["iris"].off = False
+    day.run(GRAPHS)
+    assert (named(day, 404), len(before)) == (before, 1)
 
 
 def test_while_a_queue_cannot_be_asked_nothing_is_called_lost(day: Scene) -> None:
