@@ -167,17 +167,34 @@ async def _replaced(hub: Hub, letters: Sequence[Letter], decision: Decision) -> 
         "rule": added.because.rule if added.because else "",
         "because": added.because.text if added.because else "",
     }  # fmt: skip
-    results = [result]
+    results, unread, warnings = [result], list[JsonObject](), ()
     if added.outcome != "refused":
-        why = f"replaced by {added.uid}" + (f": {decision.reason}" if decision.reason else "")
-        told = Decision("cancel", why[:REASON_MAX], decision.by, decision.dry_run, {}, None)
-        said = await _told(link_of(hub, letter.node), [letter], told)
+        try:
+            said = await _told(link_of(hub, letter.node), [letter], _instead(added.uid, decision))
+        except ArcError as error:
+            said, unread = [], [partial(letter.node, error)]
+            warnings = _both_there(added.uid, letter, decision)
         results += said
         if added.outcome == "added" and any(one["outcome"] == "refused" for one in said):
             results.append(await _taken_back(link, result, decision))
     if not decision.dry_run:
         _remember(hub, decision, results)
-    return _answer(results, decision, [], ())
+    return _answer(results, decision, unread, warnings)
+
+
+def _instead(copy: str, decision: Decision) -> Decision:
+    """What the dead one's node is told."""
+    why = f"replaced by {copy}" + (f": {decision.reason}" if decision.reason else "")
+    return Decision("cancel", why[:REASON_MAX], decision.by, decision.dry_run, {}, None)
+
+
+def _both_there(copy: str, letter: Letter, decision: Decision) -> tuple[str, ...]:
+    """Its node failed after the copy was added: who retried the dead one would have it twice."""
+    if decision.dry_run:
+        return ()
+    text = (f"{copy} is in the hub's queue with the new body, and whether {letter.task.uid} is"
+            " still a dead letter is not known: type the same again, which adds nothing twice")
+    return (text,)
 
 
 async def _taken_back(link: Link, copy: JsonObject, decision: Decision) -> JsonObject:

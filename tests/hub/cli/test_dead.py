@@ -247,6 +247,32 @@ def test_what_somebody_else_retries_at_that_moment_is_not_done_twice(
     assert (state(desk, task), state(desk, copy["uid"])) == ("READY", "CANCELLED")
 
 
+def test_a_copy_whose_dead_one_could_not_be_told_is_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails where the answer is that of the node that failed: nothing changed there, it says, and
+    the copy, which runs, stands nowhere.
+    """
+    (task,) = dies(desk, "iris", 1, body="old")
+    async def then_off(hub: Hub, meant: Meant) -> dead.Pile:
+        pile = await dead.pile_of(hub, meant)
+        desk.nodes.machines["iris"].off = True
+        return pile
+
+    with monkeypatch.context() as patch:
+        patch.setattr("arc.operations.dead_change.pile_of", then_off)
+        ran = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
+    assert ran.code == 3
+    (copy,) = ran.data["results"]
+    (warning,) = ran.envelope["warnings"]
+    assert (copy["outcome"], warning.startswith(f"{copy['uid']} is in the hub's queue")) == (
+        "added", True)
+    desk.nodes.machines["iris"].off = False
+    again = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
+    assert (again.code, [(one["uid"], one["outcome"]) for one in again.data["results"]]) == (
+        0, [(copy["uid"], "exists"), (task, "changed")])
+
+
 def test_a_new_body_is_a_new_task_in_the_place_of_the_dead_one(desk: Desk) -> None:
     (task,) = dies(desk, "iris", 1, skills=["x"], body="old")
     ran = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
