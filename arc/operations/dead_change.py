@@ -167,7 +167,8 @@ async def _replaced(hub: Hub, letters: Sequence[Letter], decision: Decision) -> 
         "rule": added.because.rule if added.because else "",
         "because": added.because.text if added.because else "",
     }  # fmt: skip
-    results, unread, warnings = [result], list[JsonObject](), ()
+    results, unread = [result], list[JsonObject]()
+    warnings: tuple[str, ...] = ()
     if added.outcome != "refused":
         try:
             said = await _told(link_of(hub, letter.node), [letter], _instead(added.uid, decision))
