@@ -269,8 +269,10 @@ class StandingLink:
         self.requests += 1
         try:
             await session.talk.ask("subscribe", {"events": EVERY_EVENT}, READ_S)
-        except LinkError:
+        except NodeRefused:
             session.hears = session.talk.wants_news = False
+        except LinkError:  # it may have happened: what the node tells then is no lie
+            session.hears = False
         else:
             self._heard(HEARS_NOW)
 

@@ -232,6 +232,31 @@ async def test_a_link_that_comes_back_says_that_news_is_heard_from_now_on(tmp_pa
             daemon.forget()
 
 
+async def test_news_of_a_node_that_was_slow_to_say_yes_is_no_lie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fails where a subscription without an answer counts as refused: the session was ended, and
+    the node called a liar, for what it had been asked to say.
+    """
+    monkeypatch.setattr(standing, "READ_S", 0.2)
+    answers = (
+        "for _ in range(2): sys.stdin.readline()\n"
+        """say('{"event":"idle","seq":1,"at":"2026-03-10T03:45:00.000Z"}')\n"""
+        """say('{"id":2,"ok":true,"result":{}}')\n"""
+        """say('{"id":3,"ok":true,"result":{"doubts":[]}}')\n"""
+        "sys.stdin.readline()"
+    )
+    link = a_link(a_child(speaks(answers)))
+    heard: list[tuple[str, str]] = []
+    await link.meet()
+    await link.listen(lambda name, event: heard.append((name, event)))
+    try:
+        assert await link.ask("doubts", timeout_s=10) == {"doubts": []}
+        assert heard == [("iris", "idle")]
+    finally:
+        await link.close()
+
+
 async def test_a_fenced_incarnation_is_told_so_at_its_hello(tmp_path: Path) -> None:
     asked: list[tuple[str, str]] = []
 
