@@ -269,10 +269,8 @@ class StandingLink:
         self.requests += 1
         try:
             await session.talk.ask("subscribe", {"events": EVERY_EVENT}, READ_S)
-        except NodeRefused:
-            session.hears = session.talk.wants_news = False
-        except LinkError:  # it may have happened: what the node tells then is no lie
-            session.hears = False
+        except LinkError as error:  # without an answer it may have happened: its news is no lie
+            session.hears, session.talk.wants_news = False, not isinstance(error, NodeRefused)
         else:
             self._heard(HEARS_NOW)
 
