@@ -34,7 +34,7 @@ async def look_for_circles(seen: Look) -> None:
     """Remember, for a person, which tasks of different queues wait for each other at this moment.
 
     Looked for only where an awaited task was found to wait for something itself for long, or while
-    a circle is known. A queue that cannot be asked now hides its part until the next look.
+    a circle is known. A circle of which a queue cannot be asked now stays known.
     """
     hub = seen.hub
     if not (hub.circling or hub.circles):
@@ -50,9 +50,16 @@ async def look_for_circles(seen: Look) -> None:
     found = circles(_waits(where))
     real = [one for one in found if await _is_real(seen.links, one, where)]
     known = set(hub.circles)
-    hub.circles = {one: tuple(where[uid][0] for uid in one) for one in real}
+    hub.circles = unheard_circles(seen) | {
+        one: tuple(where[uid][0] for uid in one) for one in real}
     for one in hub.circles.keys() - known:
         hub.journal.runs.log(EVENT, task=one[0], fields={"because": _named(one, hub.circles[one])})
+
+
+def unheard_circles(seen: Look) -> dict[Circle, tuple[str, ...]]:
+    """Those with a task where nobody answers now: nothing was said that breaks them."""
+    silent = {node.name for node in seen.whole.unseen}
+    return {one: nodes for one, nodes in seen.hub.circles.items() if not silent.isdisjoint(nodes)}
 
 
 async def blocked(link: Link) -> list[Task]:

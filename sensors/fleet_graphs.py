@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent_node.strict import JsonObject
 from agent_node.text import counted
 from arc.bringing import bring, with_artifacts
+from arc.circling import unheard_circles
 from arc.endings import tell_heard
 from arc.graph_cancels import carry_out_cancels
 from arc.looking import INBOX, Look, look
@@ -61,7 +62,7 @@ class FleetGraphs:
         waits = waiting_for_others(seen)
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
-            hub.circles, hub.unfound = {}, unheard(seen)  # nobody else waits for any of it
+            hub.circles, hub.unfound = unheard_circles(seen), unheard(seen)  # of the others: nobody
             note_lost_files(hub, {}, (), {node.name for node in seen.whole.unseen})
             if woken:
                 return skipped(self.name, "nobody waits")

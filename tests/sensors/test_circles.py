@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_node import commands as c
 from agent_node.strict import JsonObject
+from arc.operations.log import log
 from arc.operations.status import status
 from arc.operations.tasks_change import tasks_cancel
 from tests.builders import uid
@@ -63,6 +66,26 @@ def test_a_circle_of_which_nothing_is_left_is_named_no_more(day: Scene) -> None:
     for _ in range(2):
         day.run(GRAPHS)
     assert named(day) == []
+
+
+@pytest.mark.parametrize("silent", [("iris",), ("iris", "loom")])
+def test_a_circle_whose_node_is_silent_for_one_run_is_named_as_before(
+    day: Scene, silent: tuple[str, ...]
+) -> None:
+    """Fails where silence is taken for a word that the circle is broken, by one way or another."""
+    waits(day, "iris", 1, 2)
+    waits(day, "loom", 2, 1)
+    ten_minutes(day)
+    before = named(day)
+    for name in silent:
+        day.off(name)
+    day.run(GRAPHS)
+    assert named(day) == before
+    for name in silent:
+        day.fleet.machines[name].off = False
+    day.run(GRAPHS)
+    assert (named(day), len(before)) == (before, 1)
+    assert len(rows(day.tells(log, event="tasks_wait_in_a_circle").data["lines"])) == 1
 
 
 def test_a_task_that_waits_for_one_that_waits_for_work_is_in_no_circle(day: Scene) -> None:
