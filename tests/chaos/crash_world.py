@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -157,16 +158,16 @@ class World:
     def _bring_back(self) -> None:
         """What went to the inbox goes to loom, which runs it."""
         loom = ["--to", "loom", "--yes", "--reason", "a test"]
-        with (self.place / "loom.log").open("wb") as said:
-            daemon = subprocess.Popen([sys.executable, "-m", "agent_node", "run"], cwd=self.place,
-                                      env=self.env("loom"), stdout=said, stderr=said)  # fmt: skip
+        daemon = subprocess.Popen([sys.executable, "-m", "agent_node", "run"], cwd=self.place,
+                                  env=self.env("loom"), stderr=subprocess.PIPE)  # fmt: skip
         try:
+            self.said += f"\nloom: {_first_line(daemon)}"  # before it nobody dispatches there
             if self.run(["arc", "tasks", "move", *self.uids, *loom]) != 0:
                 for uid in self.uids:
                     self._until(["arc", "tasks", "move", uid, *loom])
         finally:
             daemon.terminate()
-            daemon.wait(timeout=LIMIT_S)
+            daemon.communicate(timeout=LIMIT_S)
 
     def _until(self, words: list[str]) -> bool:
         return any(self.run(words) == 0 for _ in range(AGAIN))
@@ -202,6 +203,13 @@ def rows_here(database: Path, table: str) -> list[Mapping[str, Any]]:
         return list(opened[table].rows)
     finally:
         opened.close()
+
+
+def _first_line(process: subprocess.Popen[bytes]) -> str:
+    """What it reports first; empty where it ended, or says nothing for long."""
+    assert process.stderr is not None
+    ready, _, _ = select.select([process.stderr], [], [], LIMIT_S)
+    return process.stderr.readline().decode(errors="replace") if ready else ""
 
 
 def _has_child(pid: int) -> bool:
