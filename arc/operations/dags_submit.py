@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
-from agent_node.graph_document import minted, read_graph
-from agent_node.graphs import Graph
+from agent_node.graph_document import following, minted, read_graph
+from agent_node.graphs import THEN_MAX, Graph
 from agent_node.readiness import edges_of
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
@@ -20,6 +20,7 @@ from arc.looking import INBOX
 from . import Told
 from .everybody import incarnation_of
 from .finding import Found, find_task
+from .nobodys import nobodys
 from .sensing import router_turn
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
         if outside_of(graph):
             waits_at(hub, INBOX)
     return _told(hub, graph, said, dry_run=dry_run)
+
+
+def _as_tasks(graph: Graph) -> Iterator[JsonObject]:
+    """What `nobodys` looks at, of this graph and of those that follow it."""
+    for _ in range(THEN_MAX):
+        for one in graph.members:
+            task = one.task
+            yield {"name": one.name, "domain": task.domain, "skills": [*task.skills],
+                   "needs": [*task.needs], "validate": task.validate}  # fmt: skip
+        if graph.then is None:
+            return
+        graph = following(graph.id, graph.then)
 
 
 def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
@@ -102,7 +115,8 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "names": {one.task.uid: one.name for one in graph.members},
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
         "hub_running": hub.schedule is not None, "router": _turn(hub),
-    }, exit=REFUSED if refused else 0)  # fmt: skip
+    }, exit=REFUSED if refused else 0,
+       warnings=tuple(nobodys(hub, INBOX, [*_as_tasks(graph)])))  # fmt: skip
 
 
 def outside_of(graph: Graph) -> tuple[str, ...]:

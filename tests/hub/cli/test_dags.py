@@ -179,3 +179,41 @@ def test_a_hostile_title_cannot_drive_the_terminal(desk: Desk) -> None:
     ran = submitted(desk, raw)
     assert "\x1b" not in ran.out + ran.err
     assert "\x1b" not in desk.arc("dag", "list").out + desk.arc("dag", "show", "0").err
+
+
+NOBODYS = b"""\
+title: nobody's
+tasks:
+  build: {subject: build it, skills: [nosuch], needs: [gpu], domain: nope}
+  check: {subject: check it, skills: [clarty], after: [build],
+          validate: {kind: json-schema, schema: {}}}
+  again: {subject: check again, needs: [gpu]}
+then: {title: after it, tasks: {mail: {subject: mail it, domain: nope}}}
+"""
+
+
+def test_a_word_that_is_nobodys_here_is_told_of_a_graph_with_its_first_task(desk: Desk) -> None:
+    """It was added without a word, and its tasks waited for ever."""
+    desk.arc("status")
+    meant = ("task build and 1 more with the domain nope, which no node owns or takes also",
+             "task check with the skill clarty, which no domain has; it would wait",
+             "task build and 1 more with the need gpu, which no agent anywhere has; it would wait",
+             "task check with the need json-schema, which no agent anywhere has; it would wait"
+             )  # fmt: skip
+    for words in (("--dry-run",), ()):
+        machine = submitted(desk, NOBODYS, *words, "--json")
+        assert machine.code == 0
+        assert len(machine.envelope["warnings"]) == len(meant)
+        text = submitted(desk, NOBODYS, *words)
+        assert [(one in text.err, one in "\n".join(machine.envelope["warnings"]))
+                for one in meant] == [(True, True)] * len(meant), text.err  # fmt: skip
+    assert submitted(desk).err == ""
+
+
+def test_a_graph_of_many_words_of_nobody_is_warned_of_in_few_lines(desk: Desk) -> None:
+    desk.arc("status")
+    lines = "\n".join(f"  t{n}: {{subject: S, skills: [nosuch{n}], needs: [gpu]}}"
+                      for n in range(300))  # fmt: skip
+    told = submitted(desk, f"title: many\ntasks:\n{lines}\n".encode(), "--json").envelope
+    assert len(told["warnings"]) == 21
+    assert "task t0 and 299 more with the need gpu" in told["warnings"][-1]

@@ -498,6 +498,13 @@ def test_a_word_that_is_nobodys_here_is_told_with_the_near_one_and_the_task_is_t
     assert [said in one for one in machine["warnings"]] == [True]
 
 
+def test_of_many_tasks_with_a_word_of_nobody_the_first_is_named(desk: Desk) -> None:
+    raw = b'{"subject": "one", "domain": "nope"}\n{"subject": "two", "domain": "nope"}\n'
+    for more in ((), ("--dry-run",)):
+        said = desk.arc("tasks", "import", "-", *more, stdin=raw)
+        assert '2 tasks ("one" and 1 more) with the domain nope, which no node owns' in said.err
+
+
 def test_what_somebody_has_or_may_have_is_no_word_of_nobody(desk: Desk) -> None:
     """A node that does not answer may have what no other has."""
     desk.nodes.switch_off("loom")
