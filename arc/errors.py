@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Self
 
 from agent_node.strict import JsonObject
 
@@ -18,6 +19,12 @@ class ArcError(Exception):
         super().__init__(message)
         self.hint = hint or self.hint
         self.where = where
+
+    def hinting(self, hint: str) -> Self:
+        """The same error with this hint. A link raises one error many times: it stays as it is."""
+        other = type(self).__new__(type(self), *self.args)
+        other.__dict__.update(self.__dict__, hint=hint)
+        return other
 
 
 class WrongUse(ArcError):

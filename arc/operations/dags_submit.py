@@ -147,7 +147,8 @@ async def know_outside(hub: Hub, uids: Sequence[str]) -> list[Found]:
 def _nowhere(unknown: Sequence[NotFound | NotFoundYet]) -> NotFound | NotFoundYet:
     said = "\n".join(f"it would wait for ever for {one}" for one in unknown[:SHOWN_MAX])
     if any(isinstance(one, NotFoundYet) for one in unknown):
-        return NotFoundYet(said, hint=NOTHING)
+        hint = next(one.hint for one in unknown if isinstance(one, NotFoundYet))
+        return NotFoundYet(said, hint=f"{NOTHING}; {hint}")
     return NotFound(said, hint=NOTHING)
 
 

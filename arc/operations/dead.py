@@ -20,7 +20,7 @@ from arc.links import Link
 
 from . import Told
 from .dead_decisions import decisions_about, moved_letter
-from .everybody import Answers, check_node, link_of, not_asked
+from .everybody import Answers, check_node, link_of, not_asked, not_found_yet
 from .finding import part_of_uid
 
 if TYPE_CHECKING:
@@ -181,9 +181,8 @@ def pick(pile: Pile, part: str) -> Letter:
         raise Ambiguous(f"{part[:40]}: could be any of these:\n{_candidates(found)}",
                         hint="give more of the uid")  # fmt: skip
     if pile.failed or pile.suspended:
-        silent = "; ".join([*(f"{name} did not answer" for name in sorted(pile.failed)),
-                            *pile.suspended])  # fmt: skip
-        raise NotFoundYet(f"{part[:40]}: no node that answered has such a dead letter; {silent}")
+        raise not_found_yet(f"{part[:40]}: no node that answered has such a dead letter",
+                            pile.failed, pile.suspended)  # fmt: skip
     raise NotFound(f"{part[:40]}: no dead letter's uid begins or ends so",
                    hint="arc dead list shows those that are there; of other tasks: arc tasks show")
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_node.strict import JsonObject, JsonValue
-from arc.errors import ArcError, NotFound
+from agent_node.text import safe_text
+from arc.errors import ArcError, NodeUnreachable, NotFound, NotFoundYet
+from arc.looking import INBOX
 
 if TYPE_CHECKING:
     from arc.hub import Hub
     from arc.links import Link
 
 Value = TypeVar("Value")
+SILENT_SHOWN = 10
+REASON_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,39 @@ async def _ask(
         return read(link.name, await link.ask(do, dict(fields)))
     except ArcError as error:
         return error
+
+
+def not_found_yet(
+    what: str, failed: Mapping[str, ArcError], suspended: Sequence[str] = ()
+) -> NotFoundYet:
+    """It was not found, and these may have it: why each told nothing, and what to type."""
+    names = sorted(failed)
+    silent = [f"{name} did not answer: {_reason(name, failed[name])}"
+              for name in names[:SILENT_SHOWN]]  # fmt: skip
+    if len(names) > SILENT_SHOWN:
+        silent.append(f"{len(names) - SILENT_SHOWN} more did not answer")
+    hint = ("arc nodes resume NODE, and it is asked again" if not names else
+            "arc doctor" if names == [INBOX] else
+            f"arc doctor --node {next(name for name in names if name != INBOX)}")  # fmt: skip
+    return NotFoundYet("; ".join([what, *silent, *suspended[:SILENT_SHOWN]]), hint=hint)
+
+
+def _reason(node: str, error: ArcError) -> str:
+    return safe_text(str(error).removeprefix(f"{node}: "), REASON_SHOWN)
+
+
+@contextmanager
+def nothing_changed() -> Iterator[None]:
+    """Around the first request of an order that changes something: without contact the error says
+    that nothing was changed, and what to type.
+    """
+    try:
+        yield
+    except NodeUnreachable as error:
+        why = "arc doctor says why" if error.node == INBOX else (
+            f"arc doctor --node {error.node} says why, arc nodes show {error.node} when it was "
+            "seen last")  # fmt: skip
+        raise error.hinting(f"nothing was changed; {error.hint or why}") from error
 
 
 def link_of(hub: Hub, name: str) -> Link:

@@ -12,9 +12,9 @@ from agent_node.task import Task
 from agent_node.text import safe_text, short_uids
 from agent_node.ulid import is_ulid
 from arc.asking import read_listed
-from arc.errors import Ambiguous, ArcError, NotFound, NotFoundYet, WrongUse
+from arc.errors import Ambiguous, ArcError, NotFound, WrongUse
 
-from .everybody import Answers, ask_all, not_asked
+from .everybody import Answers, ask_all, not_asked, not_found_yet
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -42,10 +42,11 @@ class Found:
         return self.task.state == "MOVED" and bool(self.answers.failed or self.not_asked)
 
 
-async def find_task(hub: Hub, part: str) -> Found:
+async def find_task(hub: Hub, part: str, *, kind: str = "task") -> Found:
     """The task that is meant by this beginning or end of a uid; all nodes are asked at once.
 
     `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
+    `kind` is what a person asked for, which a task may stand for.
     """
     wanted = part_of_uid(part)
     asked: JsonObject = {"match": wanted, "limit": CANDIDATES_MAX}
@@ -56,7 +57,7 @@ async def find_task(hub: Hub, part: str) -> Found:
             if task.uid == wanted if is_ulid(wanted) else _fits(task.uid, wanted):
                 by_uid.setdefault(task.uid, {})[node] = task
     if not by_uid:
-        raise _nowhere(part, answers, not_asked(hub))
+        raise _nowhere(part, answers, not_asked(hub), kind)
     if len(by_uid) > 1:
         raise Ambiguous(f"{part}: could be any of these tasks:\n{_candidates(by_uid)}",
                         hint="give more of the uid")  # fmt: skip
@@ -82,12 +83,11 @@ def _fits(uid: str, part: str) -> bool:
 
 
 def _nowhere(
-    part: str, answers: Answers[tuple[Task, ...]], suspended: tuple[str, ...]
+    part: str, answers: Answers[tuple[Task, ...]], suspended: tuple[str, ...], kind: str
 ) -> ArcError:
     if answers.failed or suspended:
-        silent = [f"{name} did not answer" for name in sorted(answers.failed)]
-        others = "; ".join([*silent, *suspended])
-        return NotFoundYet(f"{part}: no node that answered has such a task; {others}")
+        what = f"{part}: no node that answered has such a {kind}"
+        return not_found_yet(what, answers.failed, suspended)
     return NotFound(f"{part}: no node of this fleet has a task whose uid begins or ends so",
                     hint="arc tasks list shows what is there")  # fmt: skip
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from agent_node.ulid import is_ulid
-from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound, NotFoundYet
+from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound
 from arc.graph_answers import GraphLine, GraphSeen, read_graph, read_graphs
 
-from .everybody import ask_all
+from .everybody import ask_all, not_found_yet
 from .finding import find_task
 
 if TYPE_CHECKING:
@@ -128,19 +128,19 @@ async def whole_graph(hub: Hub, home: str, dag: str) -> GraphSeen:
 async def _of_task(hub: Hub, part: str, failed: dict[str, ArcError]) -> GraphFound:
     """The graph of the task that is meant."""
     try:
-        task = await find_task(hub, part)
-    except NotFoundYet as error:
-        raise NotFoundYet(f"{part}: no graph and {error}") from error
+        task = await find_task(hub, part, kind="graph or task")
     except NotFound as error:
+        if failed:
+            what = f"{part}: no node that answered has such a graph or task"
+            raise not_found_yet(what, failed) from error
         raise NotFound(f"{part}: no graph and no task of this fleet begins or ends so",
                        hint="arc dag list --all shows the graphs") from error  # fmt: skip
     if task.task.dag is not None:
         found = await _whole(hub, task.task.dag)
         if found is not None:
             return found
-        who = ", ".join(sorted(failed | dict(task.answers.failed))) or "nobody"
-        raise NotFoundYet(f"{task.uid} belongs to the graph {task.task.dag}, which no queue that "
-                          f"answered keeps; not asked: {who}")  # fmt: skip
+        raise not_found_yet(f"{task.uid} belongs to the graph {task.task.dag}, which no queue that "
+                            "answered keeps", failed | dict(task.answers.failed), task.not_asked)
     return GraphFound(await whole_graph(hub, task.node, task.uid), failed, alone=True)
 
 

@@ -13,7 +13,7 @@ from arc.looking import look
 from arc.schedule import Schedule
 
 from . import Told
-from .everybody import check_node, incarnation_of, link_of
+from .everybody import check_node, incarnation_of, link_of, nothing_changed
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -104,8 +104,10 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
     link = link_of(hub, name)
     fields: JsonObject = {
         "reason": asked.text_or("reason", "", 1000), "by": _by(asked),
-        "dry_run": asked.flag("dry_run"), **await incarnation_of(link),
+        "dry_run": asked.flag("dry_run"),
     }  # fmt: skip
+    with nothing_changed():
+        fields |= await incarnation_of(link)
     if asked.has("agent"):
         fields["agent"] = asked.node("agent")
     deadline = asked.seconds("deadline_s", SECONDS_MAX)
@@ -114,7 +116,8 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
         if deadline is not None:
             fields["deadline_s"] = deadline
     async with hub.saying[name]:
-        said = Fields(await link.ask(do, fields))
+        with nothing_changed():
+            said = Fields(await link.ask(do, fields))
         if not asked.flag("dry_run") and not asked.has("agent"):
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
     if not asked.flag("dry_run"):

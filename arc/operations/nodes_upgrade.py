@@ -14,7 +14,7 @@ from arc.asking import reading
 from arc.errors import LinkError, NodeRefused, NodeUnreachable, OutcomeUnknown
 
 from . import Told
-from .everybody import check_node, incarnation_of, link_of
+from .everybody import check_node, incarnation_of, link_of, nothing_changed
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -50,7 +50,8 @@ async def nodes_upgrade(hub: Hub, args: JsonObject) -> Told:
     if entry is not None and entry.local:
         return _told(name, "by_hand", because=BY_HAND)
     link = link_of(hub, name)
-    was = await _running(link)
+    with nothing_changed():
+        was = await _running(link)
     if was.program == sha256[:12]:
         return _told(name, "already", was=was.version)
     if asked.flag("dry_run") or not asked.has("signature"):

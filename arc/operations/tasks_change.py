@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from agent_node.clock import parse_iso
@@ -22,7 +23,7 @@ from arc.links import Link
 
 from . import Told, exit_of
 from .dags_submit import waits_at
-from .everybody import incarnation_of, link_of, partial
+from .everybody import incarnation_of, link_of, nothing_changed, partial
 from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
@@ -56,8 +57,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
         tying(hub)(node, tasks)
     results: list[JsonObject] = []
     for trial in (True, False) if len(tasks) > BATCH_MAX and not dry_run else (dry_run,):
-        results = [one for start in range(0, len(tasks), BATCH_MAX)
-                   for one in await _add(link, tasks[start : start + BATCH_MAX], by, dry_run=trial)]
+        results = await _add_all(link, tasks, by, dry_run=trial)
         if any(one["outcome"] == "refused" for one in results):
             if trial and not dry_run:  # nothing of it was added
                 results = [_with_the_others(one) for one in results]
@@ -92,6 +92,17 @@ def _with_the_others(one: JsonObject) -> JsonObject:
         return one
     because = "another task was refused, so none was added"
     return {**one, "outcome": "refused", "rule": "whole", "because": because}
+
+
+async def _add_all(
+    link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool
+) -> list[JsonObject]:
+    """Request after request. Only of the first one is it certain that without it nothing is new."""
+    results: list[JsonObject] = []
+    for start in range(0, len(tasks), BATCH_MAX):
+        with nothing_changed() if dry_run or not start else nullcontext():
+            results += await _add(link, tasks[start : start + BATCH_MAX], by, dry_run=dry_run)
+    return results
 
 
 async def _add(link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool) -> list[JsonObject]:
@@ -164,7 +175,8 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
         }  # fmt: skip
         try:
             link = link_of(hub, node)
-            said = await link.ask(do, {**fields, **await incarnation_of(link)})
+            with nothing_changed() if len(by_node) == 1 else nullcontext():
+                said = await link.ask(do, {**fields, **await incarnation_of(link)})
             results += _results(node, do, said, tasks)
         except ArcError as error:
             if len(by_node) == 1:

@@ -10,10 +10,12 @@ import pytest
 from agent_node import commands as c
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
+from arc.errors import NodeUnreachable, OutcomeUnknown
 from arc.operations.fleet import fleet_resume
 from arc.owing import tell_owed
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
+from tests.hub_nodes import ALink, twisted
 
 FLEET = """\
 fleet: arc0
@@ -23,6 +25,9 @@ domains:
 nodes:
   - {name: iris, local: true, owns: [research]}   # the quiet one
 """
+
+
+ADDS = 4  # requests for 1001 tasks: two that only try, and two
 
 
 def state(desk: Desk, node: str) -> str:
@@ -344,3 +349,54 @@ def test_an_edit_that_would_make_fleet_yaml_wrong_changes_nothing(desk: Desk) ->
 @pytest.mark.parametrize("verb", ["show", "pause", "resume", "drain", "suspend", "fence"])
 def test_a_node_that_is_not_there_is_exit_5_under_every_verb(desk: Desk, verb: str) -> None:
     assert desk.both("nodes", verb, "nix")[0].code == 5 or verb == "fence"
+
+
+@pytest.mark.parametrize("words", [
+    ("nodes", "pause", "loom"), ("nodes", "drain", "loom"), ("nodes", "resume", "loom"),
+    ("tasks", "add", "S", "--to", "loom"),
+])  # fmt: skip
+def test_an_order_to_a_node_out_of_reach_says_that_nothing_was_changed_and_what_to_type(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Nobody knew whether the word counted. The link's own error stays as it was."""
+    desk.nodes.switch_off("loom")
+    for _ in range(2):
+        text, error = desk.both(*words)
+        assert (text.code, error["code"]) == (3, "ARC-SSH-UNREACHABLE")
+        assert error["hint"] == ("nothing was changed; arc doctor --node loom says why, "
+                                 "arc nodes show loom when it was seen last")  # fmt: skip
+
+
+def test_an_order_whose_answer_was_lost_is_not_said_to_have_changed_nothing(desk: Desk) -> None:
+    """Seen to fail with the words around every error of a link."""
+    def lost(do: str, said: JsonObject) -> JsonObject:
+        if do == "pause":
+            raise OutcomeUnknown("loom", do, "the connection ended")
+        return said
+
+    desk.arc("status")
+    desk.hub.links["loom"] = twisted(desk.hub.links["loom"], lost)
+    text, error = desk.both("nodes", "pause", "loom")
+    assert error["code"] == "ARC-OUTCOME-UNKNOWN"
+    assert "nothing was changed" not in text.err + error.get("hint", "")
+
+
+def test_of_an_order_that_was_begun_it_is_not_said_that_nothing_was_changed(desk: Desk) -> None:
+    """Its tasks take two requests, after two that only try: the last one is never made."""
+    desk.arc("status")
+    asked: list[str] = []
+    link = desk.hub.links["loom"]
+
+    async def say(do: str, fields: JsonObject) -> JsonObject:
+        asked.append(do)
+        if do == "add" and asked.count("add") == ADDS:
+            raise NodeUnreachable("loom", "nobody listens")
+        return await link.ask(do, fields)
+
+    assert link.met is not None
+    desk.hub.links["loom"] = ALink("loom", say, incarnation=link.met.incarnation)
+    raw = b"".join(b'{"subject": "S"}\n' for _ in range(1001))
+    left = desk.arc("tasks", "import", "-", "--to", "loom", stdin=raw)
+    assert (left.code, asked.count("add")) == (3, ADDS)
+    assert "nothing was changed" not in left.err
+    assert desk.arc("tasks", "count").out == "1000\n"

@@ -12,6 +12,8 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.config import ValidatorSettings
+from arc.errors import NodeUnreachable
+from arc.operations.everybody import not_found_yet
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -151,6 +153,32 @@ def test_not_found_is_certain_only_when_every_node_answered(desk: Desk) -> None:
     assert text.code == 3
     assert error["code"] == "ARC-NOT-FOUND-YET"
     assert "loom did not answer" in text.err
+
+
+@pytest.mark.parametrize(("words", "what"), [
+    (("tasks", "show", "ZZZZ"), "ZZZZ: no node that answered has such a task; "),
+    (("tasks", "cancel", "ZZZZ"), "ZZZZ: no node that answered has such a task; "),
+    (("dead", "show", "ZZZZ"), "ZZZZ: no node that answered has such a dead letter; "),
+    (("dag", "show", "ZZZZ"), "ZZZZ: no node that answered has such a graph or task; "),
+])  # fmt: skip
+def test_what_may_be_at_a_silent_node_is_told_with_why_it_is_silent_and_what_to_type(
+    desk: Desk, words: tuple[str, ...], what: str
+) -> None:
+    """It gave neither; of a graph it said `no graph and ZZZZ: no node that answered …`."""
+    desk.nodes.switch_off("loom")
+    text, error = desk.both(*words)
+    assert (text.code, error["code"]) == (3, "ARC-NOT-FOUND-YET")
+    assert text.err.startswith(f"error[ARC-NOT-FOUND-YET]: {what}loom did not answer: ")
+    assert "loom did not answer: no route to it" in text.err
+    assert error["hint"] == "arc doctor --node loom"
+
+
+def test_of_many_silent_nodes_some_are_named() -> None:
+    failed = {f"n{n:03}": NodeUnreachable(f"n{n:03}", "away " * 900) for n in range(99)}
+    said = str(not_found_yet("x", failed, [f"s{n} is suspended" for n in range(99)]))
+    assert said.count("did not answer: away") == 10
+    assert "89 more did not answer" in said
+    assert len(said) < 5000
 
 
 def test_a_task_that_went_to_a_suspended_node_is_not_said_to_be_nowhere(desk: Desk) -> None:
