@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_node.clock import Clock, iso
+from agent_node.clock import iso
 from agent_node.envelope import Answer, Exit, success
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
@@ -59,7 +59,7 @@ async def _run(
 
     hub = await _built(settings, take_over=take_over)
     stop = asyncio.Event()
-    voice = Voice(around, hub.clock, stop)
+    voice = Voice(around, hub, stop)
     count = counted(len(settings.nodes), "node")
     voice.say(f"hub {settings.hub} of {settings.fleet}: {count}, policy {settings.policy}, "
               f"term {hub.lease.term}, {settings.file}")  # fmt: skip
@@ -106,13 +106,13 @@ class Voice:
     """What the hub says while it runs. When nobody can hear it any more, it is stopped in order."""
 
     around: Around
-    clock: Clock
+    hub: Hub
     stop: asyncio.Event
     unheard: Exception | None = None
 
     def say(self, text: str) -> None:
         """What a person should read; on stderr where machines read stdout."""
-        stamp = iso(self.clock.now())[11:19]
+        stamp = iso(self.hub.clock.now())[11:19]
         lines = "".join(f"{stamp} {safe_text(line)}\n" for line in text.splitlines())
         if self.around.as_json:
             self.around.talk(lines)
@@ -122,7 +122,9 @@ class Voice:
     def tell(self, told: RunTold) -> None:
         """One line a run, one more for each move; for machines one object a run."""
         if self.around.as_json:
-            answer = Answer(_data(told), "")
+            from arc.operations.sensing import unread_by
+
+            answer = Answer(_data(told), "", partial=unread_by(self.hub, told.report))
             self._write(success("arc.up/1", self.around.stamp(), answer) + "\n")
             return
         report, at = told.report, iso(told.began)[11:19]

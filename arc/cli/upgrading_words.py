@@ -216,7 +216,23 @@ def _tell(
 
     data: JsonObject = {"version": program.version, "program": program.sha256,
                         "nodes": [*nodes], "dry_run": dry_run}  # fmt: skip
-    return say("nodes.upgrade", Told(data, exit=_exit(nodes)), render_upgrade, around)
+    told = Told(data, _exit(nodes), _left(nodes))
+    return say("nodes.upgrade", told, render_upgrade, around, names_unread=True)
+
+
+def _left(nodes: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+    """Of an answer in part, each node that has it not, and why."""
+    from arc.text.upgrading import means
+
+    if _exit(nodes) != PARTIAL:
+        return ()
+    return tuple(
+        {"node": one["node"], "error": {
+            "code": one.get("code") or ("ARC-REFUSED" if one["outcome"] == "refused" else
+                                        "ARC-FAILED"),
+            "message": one.get("because") or means(str(one["outcome"]))}}
+        for one in nodes if one["outcome"] not in (*GOOD, "would")
+    )  # fmt: skip
 
 
 def _exit(nodes: Sequence[JsonObject]) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
+from agent_node.envelope import Exit
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.why_states import NO_HUB, PAUSED
+from arc.errors import LinkError
 from arc.journal_runs import Run
-from arc.sensor import QUIET_S, Sensor, is_quiet
+from arc.looking import remembered
+from arc.sensor import QUIET_S, Sensor, SensorReport, is_quiet
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -82,6 +85,22 @@ def router_turn(hub: Hub) -> JsonObject:
         return {"in_s": 0.0, "at": None, "because": "policy swift"}
     in_s = max((at - hub.clock.now()).total_seconds(), 0.0)
     return {"in_s": round(in_s, 1), "at": iso(at), "because": ""}
+
+
+def unread_by(hub: Hub, report: SensorReport) -> tuple[JsonObject, ...]:
+    """Whom the run that has just ended could not read, as it stands in an envelope; of a run that
+    saw all, or failed, nobody.
+    """
+    if report.exit_code != Exit.PARTIAL:
+        return ()
+    view, _ = remembered(hub)
+    away = {one.name: (one.code, one.because) for one in view.silent or view.unseen}
+    nodes = report.details.get("nodes")
+    for one in nodes if isinstance(nodes, list) else ():
+        if isinstance(one, dict) and one.get("rule") == "queue_was_read":
+            away.setdefault(str(one["node"]), ("", f"its queue: {one.get('because')}"))
+    return tuple({"node": name, "error": {"code": code or LinkError.code, "message": because}}
+                 for name, (code, because) in sorted(away.items()))  # fmt: skip
 
 
 def run_of(run: Run) -> JsonObject:

@@ -10,7 +10,7 @@ from arc.errors import NotFound
 from arc.schedule import Schedule
 
 from . import Told
-from .sensing import run_of, run_whole, sensor_lines
+from .sensing import run_of, run_whole, sensor_lines, unread_by
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -36,8 +36,8 @@ async def sensors_run(hub: Hub, args: JsonObject) -> Told:
         data: JsonObject = {"sensor": name, "run": None, "outcome": report.outcome,
                             "summary": report.summary, "skipped": report.skipped,
                             "moves": [], "decisions": []}  # fmt: skip
-        return Told(data, exit=report.exit_code)
-    return Told({"sensor": name, **run_whole(run)}, exit=report.exit_code)
+        return Told(data, report.exit_code, unread_by(hub, report))
+    return Told({"sensor": name, **run_whole(run)}, report.exit_code, unread_by(hub, report))
 
 
 async def sensors_history(hub: Hub, args: JsonObject) -> Told:

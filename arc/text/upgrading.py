@@ -28,7 +28,7 @@ def render_upgrade(data: JsonObject, look: Look) -> str:
     nodes = objects(data, "nodes")
     lines = [
         (said(one.get("node")), said(one.get("was")),
-         _MEANS.get(str(one.get("outcome")), said(one.get("outcome"))),
+         means(str(one.get("outcome"))),
          said(one.get("because"), ""))
         for one in nodes
     ]  # fmt: skip
@@ -37,6 +37,11 @@ def render_upgrade(data: JsonObject, look: Look) -> str:
     head = (f"{said(data.get('version'))} {said(data.get('program'))[:12]}: {have} of "
             f"{counted(len(nodes), 'node')} have it{mark}")  # fmt: skip
     return f"{head}\n{rows(('NODE', 'WAS', 'NOW', 'BECAUSE'), lines, look)}"
+
+
+def means(outcome: str) -> str:
+    """The outcome in words."""
+    return _MEANS.get(outcome, said(outcome))
 
 
 def render_statement_file(data: JsonObject, look: Look) -> str:

@@ -74,10 +74,15 @@ def test_a_run_that_could_not_see_a_node_ends_with_3_and_a_suspended_one_is_not_
 ) -> None:
     desk.nodes.switch_off("loom")
     for name in ("fleet-router", "fleet-rebalance", "fleet-health"):
-        assert desk.both("sensors", "run", name)[0].code == 3
+        text, _ = desk.both("sensors", "run", name)
+        assert (text.code, "warning: loom: " in text.err) == (3, True)
+        [left] = desk.arc("sensors", "run", name, "--json").envelope["partial"]
+        assert (left["node"], left["error"]["code"]) == ("loom", "ARC-SSH-UNREACHABLE")
+        assert "no route to it" in left["error"]["message"]
     desk.arc("nodes", "suspend", "loom", "--reason", "repair")
     for name in ("fleet-router", "fleet-rebalance", "fleet-health"):
         assert desk.both("sensors", "run", name)[0].code == 0
+        assert desk.arc("sensors", "run", name, "--json").envelope["partial"] == []
 
 
 def test_a_broken_sensor_of_another_package_is_listed_and_stops_nothing(desk: Desk) -> None:

@@ -98,3 +98,15 @@ def test_a_fleet_that_is_not_there_is_exit_2_with_what_to_do_first(real: RealFle
     text = real.arc("status")
     assert text.code == 2
     assert text.err.startswith("error[ARC-NO-FLEET]: ")
+
+
+def test_a_run_that_could_not_see_a_node_names_it_in_its_line(real: RealFleet) -> None:
+    """It ended with 3 and an empty `partial`."""
+    text = real.file.read_text()
+    real.file.write_text(f"{text}  - {{name: gone, local: true, home: {real.place / 'gone'}}}\n")
+    up = real.start("up", "--once", "--json")
+    out, err = up.communicate(timeout=PATIENCE_S)
+    assert up.returncode == 3, err
+    for line in map(json.loads, out.splitlines()):
+        assert [one["node"] for one in line["partial"]] == ["gone"], line["data"]["sensor"]
+        assert all(line["partial"][0]["error"][name] for name in ("code", "message"))

@@ -240,6 +240,8 @@ def test_a_node_that_cannot_be_asked_is_no_failure_of_the_others(fleet: Fleet) -
     ran = fleet.arc("iris", "loom", "--yes", "--json")
     assert ran.code == 3
     assert fleet.outcomes(ran) == {"iris": "unseen", "loom": "upgraded"}
+    assert ran.envelope["partial"] == [{"node": "iris", "error": {
+        "code": "ARC-SSH-UNREACHABLE", "message": "iris: its daemon is being replaced"}}]
     fleet.nodes["iris"].silent = 1
     assert fleet.arc("loom", "--canary", "iris", "--yes").code == 7
 
@@ -293,3 +295,16 @@ def test_a_key_that_cannot_sign_says_so_and_nothing_is_sent(fleet: Fleet) -> Non
     ran = fleet.arc("iris", "--yes", "--key", str(public))
     assert ran.code == 4
     assert fleet.order == []
+
+
+def test_of_an_upgrade_in_part_each_node_without_it_is_named_with_its_reason(fleet: Fleet) -> None:
+    """It ended with 3 and an empty `partial`."""
+    fleet.nodes["loom"].ends = "refused"
+    ran = fleet.arc("iris", "loom", "spark", "arc", "--yes", "--json")
+    assert ran.code == 3
+    left = {one["node"]: one["error"] for one in ran.envelope["partial"]}
+    assert sorted(left) == ["arc", "loom", "spark"]
+    assert left["loom"]["code"] == "ARC-REFUSED"
+    assert "signature_unknown_key" in left["loom"]["message"]
+    assert left["spark"]["message"] == "was not begun, because another one failed"
+    assert "warning" not in ran.err
