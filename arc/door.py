@@ -150,6 +150,14 @@ def _connected(state: Path) -> socket.socket | None:
     return hub
 
 
+def listens(state: Path) -> bool:
+    """Whether a hub has its socket open in this state folder; nothing is asked of it."""
+    hub = _connected(state)
+    if hub is not None:
+        hub.close()
+    return hub is not None
+
+
 def _reply(hub: socket.socket, line: bytes, op: str, timeout_s: float) -> bytes:
     until = time.monotonic() + timeout_s
     lines = Lines()

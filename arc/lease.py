@@ -170,13 +170,9 @@ def _locked(state: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+        holder = os.pread(descriptor, 32, 0)
         os.close(descriptor)
-        who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise OtherHub(
-            f"{state}: {who} is the hub here",
-            hint="ask it (arc status), or stop it first",
-        ) from error
+        raise _held(state, holder) from error
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -184,6 +180,21 @@ def _locked(state: Path) -> int:
         os.close(descriptor)
         raise StateBroken(f"{state / LOCK}: cannot be written: {error.strerror}") from error
     return descriptor
+
+
+def held_by_another(state: Path) -> OtherHub:
+    """What `Lease.take` says where another hub is known to run; nothing is opened to be written."""
+    try:
+        holder = read_plain(state / LOCK, IDENTITY_MAX)
+    except OSError:
+        holder = b""
+    return _held(state, holder)
+
+
+def _held(state: Path, holder: bytes) -> OtherHub:
+    pid = holder[:32].decode("ascii", "replace").strip()
+    who = f"process {pid}" if pid.isdecimal() else "another process"
+    return OtherHub(f"{state}: {who} is the hub here", hint="ask it (arc status), or stop it first")
 
 
 def _read(path: Path) -> Identity | None:

@@ -66,9 +66,10 @@ def up(
     `--dry-run` starts no hub: it shows what the first cycle would do now, as `arc plan` does.
     """
     from . import daily
-    from .hub_words import run_the_hub
+    from .hub_words import check_alone, run_the_hub
 
     if dry_run:
+        check_alone(here())
         return daily.plan()
 
     return run_the_hub(here(), once=once, take_over=take_over, web=web)

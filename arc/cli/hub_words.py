@@ -52,6 +52,17 @@ def run_the_hub(around: Around, *, once: bool, take_over: bool, web: bool = Fals
     return Exit.INTERRUPTED if signal.SIGINT in loop.came else code
 
 
+def check_alone(around: Around) -> None:
+    """Return where `run_the_hub` could be the hub; `OtherHub` where one runs. Nothing is taken."""
+    from arc.config import read_fleet
+    from arc.door import fleet_of, listens
+    from arc.lease import held_by_another
+
+    state = read_fleet(fleet_of(around.fleet, around.environ)).state
+    if listens(state):
+        raise held_by_another(state)
+
+
 async def _run(
     settings: FleetSettings, around: Around, *, once: bool, take_over: bool, web: bool
 ) -> int:

@@ -77,6 +77,9 @@ def web(
     check_installed()
     settings = _settings(fleet, _wanted(fleet.web, host, port, socket))
     if dry_run:
+        from arc.web.serving import check_free
+
+        check_free(settings)
         where = str(settings.unix or f"{settings.host}:{settings.port}")
         data: JsonObject = {"address": where, "token": settings.token is not None,
                             "actions": settings.actions, "dry_run": True}  # fmt: skip

@@ -29,6 +29,7 @@ BODY_S = 30.0  # for its body, 256 KiB at most
 KEEP_S = 20
 END_S = 1
 HEAD_MAX = 16 * 1024
+PATH_MAX = 107  # bytes of a socket's path that the kernel takes
 
 
 class CannotListen(ArcError):
@@ -104,13 +105,24 @@ def bound(settings: WebSettings) -> socket.socket:
     return _unix(settings.unix) if settings.unix else _tcp(settings.host, settings.port)
 
 
-def _tcp(host: str, port: int) -> socket.socket:
+def check_free(settings: WebSettings) -> None:
+    """Return where `bound` would listen; else `CannotListen`. Nobody is kept from listening there
+    meanwhile, and nothing is left there.
+    """
+    if settings.unix:
+        _check_unix(settings.unix)
+    else:
+        _tcp(settings.host, settings.port, listens=False).close()
+
+
+def _tcp(host: str, port: int, *, listens: bool = True) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     door = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((host, port))
-        door.listen(CONNECTIONS_MAX)
+        if listens:
+            door.listen(CONNECTIONS_MAX)
     except OSError as error:
         door.close()
         if error.errno == errno.EADDRINUSE:
@@ -121,8 +133,7 @@ def _tcp(host: str, port: int) -> socket.socket:
 
 
 def _unix(path: Path) -> socket.socket:
-    if _answers(path):
-        raise CannotListen(f"{path} is taken by another program that answers there")
+    _check_unanswered(path)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -134,8 +145,32 @@ def _unix(path: Path) -> socket.socket:
         os.rename(fresh, path)
     except OSError as error:
         door.close()
+        with suppress(OSError):
+            fresh.unlink()
         raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
     return door
+
+
+def _check_unix(path: Path) -> None:
+    _check_unanswered(path)
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with reached(fresh) as place:
+            wrong = {
+                "AF_UNIX path too long": len(os.fsencode(place)) > PATH_MAX,
+                os.strerror(errno.EACCES): not os.access(path.parent, os.W_OK | os.X_OK),
+                os.strerror(errno.EISDIR): path.is_dir() or fresh.is_dir(),
+            }
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
+    for why, is_so in wrong.items():
+        if is_so:
+            raise CannotListen(f"cannot listen on {path}: {why}")
+
+
+def _check_unanswered(path: Path) -> None:
+    if _answers(path):
+        raise CannotListen(f"{path} is taken by another program that answers there")
 
 
 def _answers(path: Path) -> bool:

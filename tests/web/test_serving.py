@@ -65,6 +65,40 @@ def test_a_socket_is_for_its_owner_and_takes_the_place_of_a_dead_one_alone(tmp_p
         bound(settings(tmp_path, unix=tmp_path / "none" / "page.sock"))
 
 
+def test_a_dry_run_is_refused_where_the_page_could_not_listen_and_leaves_nothing(
+    desk: Desk
+) -> None:
+    """It ended with 0 in each of these places."""
+    (desk.place / "folder").mkdir()
+    places = [("--socket", str(desk.place / "none" / "page.sock")),
+              ("--socket", str(desk.place / "folder")), ("--socket", str(desk.place / ("x" * 200))),
+              ("--host", "192.0.2.1")]  # fmt: skip
+    with bound(settings(desk.place, port=0)) as door, bound(
+        settings(desk.place, unix=desk.place / "taken")
+    ):
+        places += [("--port", str(door.getsockname()[1])),
+                   ("--socket", str(desk.place / "taken"))]  # fmt: skip
+        assert arc(desk, "web", "--make-token").code == 0
+        before = sorted(desk.place.rglob("*"))
+        for words in places:
+            dry, real = arc(desk, "web", *words, "--dry-run"), arc(desk, "web", *words)
+            assert (dry.code, dry.err) == (1, real.err), words
+            assert dry.err.startswith("error[ARC-WEB-LISTEN]"), dry.err
+        assert sorted(desk.place.rglob("*")) == before
+
+
+def test_a_dry_run_takes_no_port_and_no_socket(desk: Desk) -> None:
+    dead = settings(desk.place, unix=desk.place / "page.sock")
+    bound(dead).close()
+    seen = (desk.place / "page.sock").stat()
+    assert arc(desk, "web", "--socket", str(desk.place / "page.sock"), "--dry-run").code == 0
+    assert (desk.place / "page.sock").stat() == seen
+    with bound(settings(desk.place, port=0)) as door:
+        port = door.getsockname()[1]
+    assert arc(desk, "web", "--port", str(port), "--dry-run").code == 0
+    bound(settings(desk.place, port=port)).close()
+
+
 async def test_two_pages_of_one_fleet_may_listen_side_by_side(stage: Stage) -> None:
     async with served(stage) as one:
         first = one.port

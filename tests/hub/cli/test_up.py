@@ -37,6 +37,16 @@ def test_a_dry_run_starts_no_hub_and_shows_the_plan(real: RealFleet) -> None:
     assert real.arc("status", "--json").data["hub"]["running"] is False
 
 
+def test_a_dry_run_beside_a_hub_is_refused_as_the_real_one_is(real: RealFleet) -> None:
+    """It showed a plan and ended with 0."""
+    hub = real.up()
+    dry, second = real.arc("up", "--dry-run"), real.arc("up")
+    assert (dry.code, dry.err) == (8, second.err)
+    assert f"process {hub.pid} " in dry.err
+    assert real.arc("up", "--dry-run", "--take-over", "--json").code == 8
+    assert hub.poll() is None
+
+
 def test_a_second_hub_is_refused_with_the_first_ones_pid(real: RealFleet) -> None:
     hub = real.up()
     second = real.arc("up", "--json")
