@@ -45,6 +45,16 @@ def test_what_came_and_was_claimed_says_what_it_is_like_and_never_what_it_says(
     store.close()
 
 
+def test_what_judges_its_output_is_among_the_needs_that_are_told(tmp_path: Path) -> None:
+    """A replay of history needs them too. Run once without `needs_of` in `new_row`: it fails."""
+    store = a_store(tmp_path / "iris")
+    store.apply(c.Add((a_task(1, needs=["gpu"], validate={"kind": "json-schema", "schema": {}}),)))
+    traits = events(store)["task_added"]["traits"]
+    assert isinstance(traits, dict)
+    assert traits["needs"] == ["gpu", "json-schema"]
+    store.close()
+
+
 def test_a_start_says_whose_it_is_so_that_it_is_counted_beside_its_claim(tmp_path: Path) -> None:
     store = a_store(tmp_path / "iris")
     store.apply(c.Add((a_task(1),)))
