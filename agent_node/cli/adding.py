@@ -39,8 +39,6 @@ def add(options: Namespace, around: Around) -> Answer:
         task = draft(options, around, source=around.by)
         return _added([task], around, dry_run=options.dry_run)
     tasks = _tasks_in(options.file, around)
-    if not tasks:
-        return Answer({"results": []}, f"{options.file}: holds no task; nothing was added")
     return _added(tasks, around, dry_run=options.dry_run, whole=True)
 
 
@@ -122,6 +120,8 @@ def _tasks_in(name: str, around: Around) -> list[JsonObject]:
         more = f"\n  and {len(bad) - BAD_LINES_SHOWN} more" if len(bad) > BAD_LINES_SHOWN else ""
         shown = "\n".join(bad[:BAD_LINES_SHOWN]) + more
         raise BadInput(f"nothing was added: {counted(len(bad), 'bad line')}\n{shown}", name)
+    if not tasks:
+        raise BadInput("holds no task; nothing was added", name)
     _check_size(tasks, name)
     return tasks
 

@@ -185,9 +185,16 @@ def test_more_tasks_than_a_request_takes_are_refused_here(
     assert desk.door.requests == []
 
 
-def test_an_empty_file_says_so(desk: Desk) -> None:
-    ran = desk.run("add", "--file", "-", stdin=b"\n\n")
-    assert (ran.code, ran.out) == (0, "-: holds no task; nothing was added\n")
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_an_empty_file_is_wrong_use_as_it_is_for_the_hub(
+    desk: Desk, more: tuple[str, ...]
+) -> None:
+    """It ended with 0, so that a file nobody had written counted as added."""
+    ran = desk.run("add", "--file", "-", *more, stdin=b"\n\n")
+    assert (ran.code, ran.out) == (2, "")
+    assert "-: holds no task; nothing was added" in ran.err
+    machine = desk.run("add", "--file", "-", *more, "--json", stdin=b"")
+    assert (machine.code, json.loads(machine.out)["ok"]) == (2, False)
     assert desk.door.requests == []
 
 
