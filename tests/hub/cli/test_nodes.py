@@ -368,7 +368,7 @@ def test_an_order_to_a_node_out_of_reach_says_that_nothing_was_changed_and_what_
 
 
 def test_an_order_whose_answer_was_lost_is_not_said_to_have_changed_nothing(desk: Desk) -> None:
-    """Seen to fail with the words around every error of a link."""
+    """Fails where every error of a link gets these words."""
     def lost(do: str, said: JsonObject) -> JsonObject:
         if do == "pause":
             raise OutcomeUnknown("loom", do, "the connection ended")
