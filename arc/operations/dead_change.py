@@ -242,10 +242,10 @@ def _answer(
     results: list[JsonObject], decision: Decision, unread: list[JsonObject],
     warnings: tuple[str, ...],
 ) -> Told:  # fmt: skip
-    """A new body is one thing, done whole or not at all, however many results tell of it."""
+    """A new body is one thing, done or not, however many results tell of it."""
     data: JsonObject = {"do": decision.do, "results": [*results], "dry_run": decision.dry_run}
     code = exit_of(results, unread=bool(unread))
-    if decision.body is not None:
+    if decision.body is not None and not unread:
         code = 1 if code else 0
     return Told(data, code, tuple(unread), warnings)
 
