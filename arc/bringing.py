@@ -86,7 +86,7 @@ async def bring(hub: Hub, seen: Look, *, told: Collection[str] = ()) -> Brought:
         else:
             done.arrived.append(f"{one.store} {one.sha256}")
             done.stores.add(one.store)
-    unheard = {node.name for node in seen.whole.unseen} | done.failed.keys()
+    unheard = seen.whole.unheard | done.failed.keys()
     note_lost_files(hub, nowhere, wanted[len(wanted) - done.left :], unheard)
     return done
 
@@ -166,7 +166,7 @@ class _Carrier:
         have_none = {name for name, error in tried.items()
                      if isinstance(error, NodeRefused) and error.rule in HAS_NONE}  # fmt: skip
         whole = self._seen.whole
-        may_have = {node.name for node in whole.seen} | {node.name for node in whole.unseen}
+        may_have = {node.name for node in whole.seen} | whole.unheard
         may_have.update(_told_of(self._hub, one))
         return tuple(sorted(may_have - have_none - {one.store}))
 

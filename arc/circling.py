@@ -58,7 +58,7 @@ async def look_for_circles(seen: Look) -> None:
 
 def unheard_circles(seen: Look) -> dict[Circle, tuple[str, ...]]:
     """Those with a task where nobody answers now: nothing was said that breaks them."""
-    silent = {node.name for node in seen.whole.unseen}
+    silent = seen.whole.unheard
     return {one: nodes for one, nodes in seen.hub.circles.items() if not silent.isdisjoint(nodes)}
 
 

@@ -73,7 +73,7 @@ async def look_up(seen: Look, awaited: Collection[str]) -> LookedUp:
                 if isinstance(one, Task)])  # fmt: skip
     whole = {uid: parts.pop(uid) for uid in some if parts[uid].asked >= links.keys()}
     hub.awaited |= dict.fromkeys(whole, now)  # the others have their turn before these
-    silent = frozenset(node.name for node in seen.whole.unseen)
+    silent = seen.whole.unheard
     return LookedUp({uid: part.owners for uid, part in whole.items()},
                     silent.union(*(part.silent for part in whole.values())))  # fmt: skip
 

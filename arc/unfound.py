@@ -79,7 +79,7 @@ async def note_unfound(
 
 def unheard(seen: Look) -> dict[str, Unfound]:
     """Those whose waiters lie where nobody answers now: nothing was said that ends their wait."""
-    silent = {node.name for node in seen.whole.unseen}
+    silent = seen.whole.unheard
     return {uid: one for uid, one in seen.hub.unfound.items()
             if any(waiter.store in silent for waiter in one.waiters)}  # fmt: skip
 

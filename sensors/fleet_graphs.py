@@ -63,7 +63,7 @@ class FleetGraphs:
         hub.awaiting = bool(waits) or hub.clock.boottime() - hub.tied_at < TIED_S
         if not (waits or hub.journal.outbox.open()):
             hub.circles, hub.unfound = unheard_circles(seen), unheard(seen)  # of the others: nobody
-            note_lost_files(hub, {}, (), {node.name for node in seen.whole.unseen})
+            note_lost_files(hub, {}, (), seen.whole.unheard)
             if woken:
                 return skipped(self.name, "nobody waits")
             return self._report(seen, None, None, 0)

@@ -42,7 +42,7 @@ ROOMS = (
          ("agent_node/store/",)),
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
-         node("home plain_files mounts config stand_in new_toml toml_table toml_lines clock"
+         node("home author plain_files mounts config stand_in new_toml toml_table toml_lines clock"
               " failpoints log artifacts uploads")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",

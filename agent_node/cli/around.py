@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Protocol, TextIO
 
+from agent_node.author import author
 from agent_node.errors import NodeError
 from agent_node.home import Home, check_home, find_home
 from agent_node.job import SOCKET_NAME
@@ -60,10 +60,7 @@ class Around:
     @property
     def by(self) -> str:
         """Who gives this order: the running task's agent, else the person at the keyboard."""
-        if self.environ.get("AGENT_TASK_UID") and self.environ.get("AGENT_NAME"):
-            return f"agent:{self.environ['AGENT_NAME']}"
-        name = self.environ.get("USER") or self.environ.get("LOGNAME") or _login()
-        return f"human:{name.encode('utf-8', 'replace').decode('utf-8')[:100]}"
+        return author(self.environ)
 
     def door(self, request: Request, *, timeout_s: float = 30) -> Result:
         """The node's answer to this request."""
@@ -102,13 +99,3 @@ def real_door(home: Home, request: Request, *, timeout_s: float = 30) -> Result:
     from agent_node.door import ask
 
     return ask(home, request, timeout_s=timeout_s)
-
-
-def _login() -> str:
-    """The name of this process's user; its number where nobody gave it a name."""
-    import pwd  # only where no environment says it
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -19,14 +19,25 @@ from .around import here
 from .drafting import body_of, checked, references_in, tasks_in, validation_in
 from .options import DryRun, Priority, moment, one_word_of, only_said, seconds, words
 
+Words = list[str] | None
+After = Annotated[
+    Words, typer.Option("--after", help="Waits for this task: UID, UID:skip or UID:run.")
+]
+Context = Annotated[
+    Words, typer.Option("--context", help="Be given this: task:UID:output, artifact:SHA256.")
+]
+FallbackModel = Annotated[
+    Words, typer.Option("--fallback-model", help="Where no wanted one is.")
+]
+Priority100 = Annotated[int | None, typer.Option("--priority-100", help="0 urgent … 100.")]
+Validate = Annotated[str, typer.Option("--validate", help="What its output must be, as JSON.")]
+
 
 def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task may say
     subject: Annotated[str, typer.Argument(metavar="[SUBJECT]")] = "",
     subject_named: Annotated[str, typer.Option("--subject", help="The same, named.")] = "",
     priority: Priority = None,
-    priority_100: Annotated[
-        int | None, typer.Option("--priority-100", help="0 urgent … 100.")
-    ] = None,
+    priority_100: Priority100 = None,
     skill: Annotated[list[str] | None, typer.Option("--skill", "--skills", help="A tag.")] = None,
     need: Annotated[list[str] | None, typer.Option("--need", help="What it must have.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="A word of your own.")] = None,
@@ -37,23 +48,13 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     key: Annotated[str, typer.Option("--key", help="Adding twice adds once.")] = "",
     ref: Annotated[str, typer.Option("--ref", help="Its id elsewhere.")] = "",
     parent: Annotated[str, typer.Option("--parent", help="The task that made it.")] = "",
-    after: Annotated[
-        list[str] | None,
-        typer.Option("--after", help="Waits for this task: UID, UID:skip or UID:run."),
-    ] = None,
+    after: After = None,
     dag: Annotated[str, typer.Option("--dag", help="Belongs to this graph.")] = "",
-    context: Annotated[
-        list[str] | None,
-        typer.Option("--context", help="Be given this: task:UID:output, artifact:SHA256."),
-    ] = None,
+    context: Context = None,
     model: Annotated[list[str] | None, typer.Option("--model", help="It wants this one.")] = None,
-    fallback_model: Annotated[
-        list[str] | None, typer.Option("--fallback-model", help="Where no wanted one is.")
-    ] = None,
+    fallback_model: FallbackModel = None,
     max_cost: Annotated[str, typer.Option("--max-cost", help="USD that it may cost.")] = "",
-    validate: Annotated[
-        str, typer.Option("--validate", help="What its output must be, as JSON.")
-    ] = "",
+    validate: Validate = "",
     boost: Annotated[str, typer.Option("--boost", help="Points more urgent a minute.")] = "",
     heat: Annotated[str, typer.Option("--heat", help="Points more urgent, or less: -5.")] = "",
     source: Annotated[str, typer.Option("--source", help="Who sends it.")] = "",
@@ -76,10 +77,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
         "body": body_of(body, body_file), "parent": parent.upper(), "pinned": pinned,
         "max_attempts": max_attempts, "priority_100": priority_100,
         "depends_on": [edge_of(str(one)) for one in words(after)], "dag": dag.upper(),
-        "not_before": moment(not_before, "--not-before") if not_before else "",
-        "deadline": moment(deadline, "--deadline") if deadline else "",
-        "expected_s": seconds(expected, "--expected") if expected else None,
-        "max_s": seconds(max_time, "--max") if max_time else None,
+        **_times(not_before, deadline, expected, max_time),
         "context_refs": references_in(context), "max_cost_usd": checked("max_cost_usd", max_cost),
         "models": words(model), "fallback_models": words(fallback_model),
         "validate": validation_in(validate), "boost_per_minute": checked("boost_per_minute", boost),
@@ -89,6 +87,16 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     if not task.get("subject"):
         raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
     return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)
+
+
+def _times(not_before: str, deadline: str, expected: str, max_time: str) -> JsonObject:
+    """When it may run, and for how long; what was not said is not there."""
+    given = (
+        ("not_before", moment, "--not-before", not_before),
+        ("deadline", moment, "--deadline", deadline),
+        ("expected_s", seconds, "--expected", expected), ("max_s", seconds, "--max", max_time),
+    )  # fmt: skip
+    return {name: read(text, option) for name, read, option, text in given if text}
 
 
 def _check_said(options: Mapping[str, list[str] | None]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Protocol, TextIO
 
+from agent_node.author import author
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
 from agent_node.text import safe_text, terminal_width
@@ -58,10 +57,7 @@ class Around:
     @property
     def by(self) -> str:
         """Who gives this order: the running task's agent, else the person at the keyboard."""
-        if self.environ.get("AGENT_TASK_UID") and self.environ.get("AGENT_NAME"):
-            return f"agent:{self.environ['AGENT_NAME']}"
-        name = self.environ.get("USER") or self.environ.get("LOGNAME") or _login()
-        return f"human:{name.encode('utf-8', 'replace').decode('utf-8')[:100]}"
+        return author(self.environ)
 
     @property
     def width(self) -> int | None:
@@ -104,14 +100,6 @@ class Around:
     def warn(self, text: str) -> None:
         """One line of warning, made safe."""
         self.talk(f"warning: {safe_text(text)}\n")
-
-
-def _login() -> str:
-    """The name of this process's user; its number where nobody gave it a name."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 _CURRENT: ContextVar[Around] = ContextVar("around")

@@ -18,12 +18,12 @@ from arc.errors import ArcError, WrongUse, machine_failed
 
 from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
+from .front import ASKS_FOR_HELP, is_asked_for
 
 LISTED = (  # groups that are their list
     "tasks", "dag", "nodes", "sensors", "skills", "doubts", "dead", "schedules", "notify",
     "webhooks",
 )  # fmt: skip
-HELP = ("-h", "--help")
 # What one command calls otherwise than those beside it.
 OTHERWISE = {
     (f"arc tasks {verb}", "--node"): "; did you mean --to?" for verb in ("add", "import", "move")
@@ -122,7 +122,7 @@ def _without_settings(words: list[str], around: Around) -> tuple[list[str], Arou
 def _with_list(words: list[str]) -> list[str]:
     """`arc tasks --node iris` is the list too, as `arc tasks` is."""
     bare = len(words) > 1 and words[0] in LISTED and words[1].startswith("-")
-    return [words[0], "list", *words[1:]] if bare and words[1] not in HELP else words
+    return [words[0], "list", *words[1:]] if bare and words[1] not in ASKS_FOR_HELP else words
 
 
 def _named(word: str | None) -> Path:
@@ -136,12 +136,11 @@ def _invoked(words: list[str]) -> int:
     import typer
     from typer._click.exceptions import ClickException, UsageError
 
-    from . import front
     from .app import command
 
     try:
         with redirect_stdout(here().stdout):  # where the help goes
-            as_front = front.is_asked_for(words, here().environ)
+            as_front = is_asked_for(words, here().environ)
             typed = command(words, width=here().width, as_front=as_front)
             code = typed.main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:

@@ -47,6 +47,11 @@ class FleetView:
         """Those that were asked and told nothing; a suspended node is not asked."""
         return tuple(node for node in self.unseen if node.rule != "suspended")
 
+    @property
+    def unheard(self) -> frozenset[str]:
+        """The names of all that told nothing, whether they were asked or not."""
+        return frozenset(node.name for node in self.unseen)
+
     def node(self, name: str) -> NodeSeen | NodeUnseen | None:
         """The node of this name; None: the fleet has none."""
         every: tuple[NodeSeen | NodeUnseen, ...] = (*self.seen, *self.unseen)
