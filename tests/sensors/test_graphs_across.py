@@ -101,6 +101,15 @@ def hub_restarts(day: Scene, *, journal: str = "kept") -> None:
     day.hub = day._do(day._open())
 
 
+def begins_with(day: Scene, node: str, number: int) -> JsonObject:
+    """What this task is given of others, as it begins on its node."""
+    store = day.fleet.machines[node].store
+    assert isinstance(store.apply(c.Claim(node)), c.Claimed)
+    given = store.read(Inputs(uid(number)))
+    assert given is not None
+    return given.context
+
+
 def test_an_end_on_a_node_releases_what_waits_for_it_at_the_hub(day: Scene) -> None:
     submitted(day, a_graph(("b", "a")))
     day.run(ROUTER)
@@ -184,11 +193,7 @@ def test_a_node_that_is_away_keeps_no_end_and_no_output_from_being_told(day: Sce
     day.off("loom")
     day.run(GRAPHS)
     assert state(day, "forge", 2) == "READY"
-    got = day.fleet.machines["forge"].store.apply(c.Claim("forge"))
-    assert isinstance(got, c.Claimed)
-    given = day.fleet.machines["forge"].store.read(Inputs(uid(2)))
-    assert given is not None
-    assert given.context == {f"task:{uid(1)}:output": {"rows": 7}}
+    assert begins_with(day, "forge", 2) == {f"task:{uid(1)}:output": {"rows": 7}}
 
 
 def test_an_error_of_its_node_is_no_word_that_it_left_nothing(day: Scene) -> None:
@@ -212,11 +217,7 @@ def test_an_error_of_its_node_is_no_word_that_it_left_nothing(day: Scene) -> Non
     day.hub.links["loom"] = link
     day.run(GRAPHS)
     assert state(day, "forge", 2) == "READY"
-    got = day.fleet.machines["forge"].store.apply(c.Claim("forge"))
-    assert isinstance(got, c.Claimed)
-    given = day.fleet.machines["forge"].store.read(Inputs(uid(2)))
-    assert given is not None
-    assert given.context == {f"task:{uid(1)}:output": {"rows": 7}}
+    assert begins_with(day, "forge", 2) == {f"task:{uid(1)}:output": {"rows": 7}}
 
 
 def test_what_a_task_cost_does_not_stand_for_what_it_left(day: Scene) -> None:

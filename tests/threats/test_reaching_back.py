@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 
 from arc.demo.sshd import DemoSshd
 from tests.hub.cli.desk import RealFleet
-from tests.hub.links.places import a_home
-from tests.hub.links.test_ssh import Hub
+from tests.hub.links.test_ssh import Hub, hub, server
+
+__all__ = ["hub", "server"]
 
 Reaching = Callable[[asyncssh.SSHServerConnection], Awaitable[Any]]
 WAYS: dict[str, Reaching] = {
@@ -25,19 +26,6 @@ WAYS: dict[str, Reaching] = {
     "the operator's display": lambda conn: conn.create_x11_connection(
         asyncssh.SSHTCPSession, "127.0.0.1", 6000),
 }  # fmt: skip
-
-
-@pytest.fixture
-async def server(tmp_path: Path, hub: Hub) -> AsyncIterator[DemoSshd]:
-    server = await DemoSshd.serve(a_home(tmp_path), authorized=hub.public)
-    hub.trust(server)
-    yield server
-    await server.close()
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return Hub(tmp_path)
 
 
 @pytest.mark.parametrize("way", WAYS)

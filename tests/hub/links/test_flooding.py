@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,14 @@ from arc.links.metering import BESIDES_MAX, BESIDES_S, WINDOW, Meter
 from arc.links.standing import StandingLink
 from tests.hub.links.places import a_home
 from tests.hub.links.test_pipes import GREETING, HELLO
-from tests.hub.links.test_ssh import Hub, behind_ssh
+from tests.hub.links.test_ssh import Hub, behind_ssh, hub, server
+
+__all__ = ["hub", "server"]
 
 FLOOD, PIECE, AT_ONCE = 64 * 1024 * 1024, 1000, 300
 CHUNK = 256 * 1024  # that a transport reads at once
 IGNORE = 2
 GREETS = f"say('{GREETING}'); sys.stdin.readline(); say('{HELLO}'); "
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return Hub(tmp_path)
-
-
-@pytest.fixture
-async def server(hub: Hub, tmp_path: Path) -> AsyncIterator[DemoSshd]:
-    server = await DemoSshd.serve(a_home(tmp_path), authorized=hub.public)
-    hub.trust(server)
-    yield server
-    await server.close()
 
 
 class Bytes:

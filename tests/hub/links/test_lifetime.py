@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import asyncssh
 import pytest
@@ -14,27 +12,16 @@ from arc.errors import NodeUnreachable, OutcomeUnknown
 from arc.links.lifetime import LIFE_S, Lifetime
 from arc.links.ssh import SshWay
 from arc.links.talk import Talk
-from tests.hub.links.places import a_home, a_link
-from tests.hub.links.test_ssh import Hub
+from tests.hub.links.places import a_link
+from tests.hub.links.test_ssh import Hub, hub, server
 from tests.virtual_time import in_virtual_time
+
+__all__ = ["hub", "server"]
 
 LIFE = b"01J0000000000000000000000A"
 GREETING = (
     b'{"agent-node":"0.1.0","wire":1,"node":"iris","incarnation":"' + LIFE + b'","generation":1}\n'
 )
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return Hub(tmp_path)
-
-
-@pytest.fixture
-async def server(hub: Hub, tmp_path: Path) -> AsyncIterator[DemoSshd]:
-    server = await DemoSshd.serve(a_home(tmp_path), authorized=hub.public)
-    hub.trust(server)
-    yield server
-    await server.close()
 
 
 class Wire:
