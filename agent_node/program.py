@@ -135,7 +135,7 @@ def remove_old(home: Home, keep: frozenset[Path]) -> list[str]:
 
     Only who holds the upgrade's lock may. A program that runs holds a lock on its own file.
     """
-    named = _named_by_processes()
+    named = _named_by_processes(folder_of(home))
     gone = []
     for path in sorted(folder_of(home).iterdir()):
         old = _is_program(path.name) and path not in keep and path.name not in named
@@ -157,15 +157,27 @@ def _is_free(path: Path) -> bool:
     return True
 
 
-def _named_by_processes() -> frozenset[str]:
-    """Programs that stand in a command line: zygotes and shims hold no lock on theirs."""
+def _named_by_processes(folder: Path) -> frozenset[str]:
+    """Programs of this folder that stand in a command line: zygotes and shims hold no lock on
+    theirs. Another home on this machine may run one of the same name.
+    """
     named: set[str] = set()
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with suppress(OSError):
                 words = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-                named |= {os.fsdecode(word).rpartition("/")[2] for word in words}
-    return frozenset(filter(_is_program, named))
+                named |= {os.fsdecode(word) for word in words if word.endswith(b".pyz")}
+    return frozenset(os.path.basename(path) for path in named if _may_lie_in(folder, path))
+
+
+def _may_lie_in(folder: Path, path: str) -> bool:
+    """Whether this path of another process leads there; a relative one may."""
+    try:
+        return not os.path.isabs(path) or os.path.samefile(os.path.dirname(path), folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -160,6 +160,25 @@ def test_who_runs_goes_on_reading_its_own_program_until_it_ends(
     assert node.programs == {third.name, fourth.name}
 
 
+@pytest.mark.parametrize("of_ours", [True, False], ids=["of this home", "of another home"])
+def test_a_program_stays_while_a_process_of_this_home_is_named_by_it(
+    node: ProgramNode, keys: Keys, old: Pyz, new: Pyz, tmp_path: Path, of_ours: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = node.home / "program" if of_ours else elsewhere
+    bystander = subprocess.Popen(
+        [sys.executable, "-c", "input()", str(place / old.name)], stdin=subprocess.PIPE
+    )
+    try:
+        assert node.upgrade(keys.offer(new))["outcome"] == "upgraded"
+        third = a_program("0.3.0")
+        assert node.upgrade(keys.offer(third))["outcome"] == "upgraded"
+        assert node.programs == {new.name, third.name} | ({old.name} if of_ours else set())
+    finally:
+        bystander.communicate(b"\n", PATIENCE_S)
+
+
 def test_a_zygote_of_the_old_program_goes_with_its_daemon_and_a_new_one_starts_tasks(
     node: ProgramNode, keys: Keys, new: Pyz
 ) -> None:
