@@ -73,7 +73,7 @@ class Baggage:
         self._begin(
             run,
             hand_in(context, run.folder, self._shelf, shown),
-            lambda given: then(replace(claimed, context=given)),
+            lambda given: then(claimed._replace(context=given)),
             lambda error: self._give_back(run, error),
         )
 
@@ -102,7 +102,7 @@ class Baggage:
             run,
             {"do": "lay", "folder": f"{place}{STAGED}"},
             hand_over(claimed.context or {}, run.folder, self._shelf, place),
-            lambda given: then(replace(claimed, context=given)),
+            lambda given: then(claimed._replace(context=given)),
             lambda error: self._give_back(run, error),
         )
 

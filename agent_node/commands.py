@@ -81,19 +81,17 @@ class Claim(Command["Claimed | NothingToClaim"]):
     agent: str
 
 
-@dataclass(frozen=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A task that is now this agent's, and the number of the attempt."""
 
     task: Task
     n: int
     token: str
-    context: JsonObject = field(default_factory=dict)  # by reference, what other tasks left
+    context: JsonObject | None = None  # by reference, what other tasks left; None: nothing
     workspace: int | None = None  # the attempt whose folder was kept; None: it begins anew
 
 
-@dataclass(frozen=True)
-class NothingToClaim:
+class NothingToClaim(NamedTuple):
     """There was nothing for this agent, or a rule said no; `because` says which."""
 
     because: Because
@@ -152,8 +150,7 @@ class Finish(Command["Finished"]):
     then_claim: str | None = None  # the agent whose slot is now free
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """Whether the result was accepted, the task's new state, and what was claimed with it."""
 
     accepted: bool

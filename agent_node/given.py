@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .commands import Claimed
 from .graph_words import Inputs, WaitAsked
 from .runs import Run
@@ -15,7 +13,7 @@ def with_inputs(store: SqliteStore, claimed: Claimed) -> Claimed:
     given = store.read(Inputs(claimed.task.uid)) if store.live.graphs else None
     if given is None:
         return claimed
-    return replace(claimed, context=given.context, workspace=given.workspace)
+    return claimed._replace(context=given.context, workspace=given.workspace)
 
 
 def is_to_judge(store: SqliteStore, run: Run) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..commands import Because, Claim, Finish, Finished, Result, Started, Validate
+from ..commands import Because, Finish, Finished, Result, Started, Validate
 from ..retries import (
     Again,
     GiveUp,
@@ -20,20 +20,20 @@ from ..strict import JsonObject
 from ..task import State
 from .beats import end_beats
 from .care import keep_from, tries_of, unreliable_agents
-from .claims import claim
+from .claims import claim_for
 from .completing import complete, told
 from .dead import note_death
 from .ending import Ending, New
 from .ends import after_end
 from .history import file_attempt
 from .spending import is_used_up, settle
-from .transaction import LAST_EVENT, Transaction, may_change, to_json
+from .transaction import Transaction, may_change, to_json
 from .waiting import as_asked, let_wait, put_back
 
 RUNS = "its program runs"
 _STARTED = f"""
 UPDATE task SET state = 'RUNNING', started_at = coalesce(started_at, :now), begun_at = :now,
-       pid = :pid, start_ticks = :start_ticks, start_event = {LAST_EVENT} + :event
+       pid = :pid, start_ticks = :start_ticks, start_event = :event
  WHERE uid = :uid AND attempt = :n AND {may_change(State.RUNNING)}
 RETURNING agent
 """
@@ -43,7 +43,7 @@ def start(tx: Transaction, command: Started) -> bool:
     """CLAIMED becomes RUNNING; False when the attempt is no longer the task's own."""
     values = {
         "uid": command.uid, "n": command.n, "now": tx.stamp, "pid": command.pid,
-        "start_ticks": command.start_ticks, "event": tx.events_due + 1,
+        "start_ticks": command.start_ticks, "event": tx.next_event,
     }  # fmt: skip
     started = tx.db.execute(_STARTED, values).fetchall()
     if not started:
@@ -79,7 +79,7 @@ def finish(tx: Transaction, command: Finish) -> Finished:
     state, because = _record(tx, command)
     if state is not None and command.result.kind != "unproved":
         settle(tx, command.uid, command.result.cost_usd)
-    following = None if command.then_claim is None else claim(tx, Claim(command.then_claim))
+    following = None if command.then_claim is None else claim_for(tx, command.then_claim)
     return Finished(state is not None, state, because, following)
 
 
@@ -146,9 +146,9 @@ def _stays(result: Result) -> bool:
 def _close_late(tx: Transaction, command: Finish) -> None:
     """The result does not count any more, but it proves that the attempt has ended."""
     closed = tx.db.execute(
-        f"UPDATE attempt SET ended_at = ?, outcome = ?, end_event = {LAST_EVENT} + ?"
+        "UPDATE attempt SET ended_at = ?, outcome = ?, end_event = ?"
         " WHERE uid = ? AND n = ? AND ended_at IS NULL AND node = (SELECT name FROM node)",
-        (tx.stamp, f"late {command.result.kind}", tx.events_due + 1, command.uid, command.n),
+        (tx.stamp, f"late {command.result.kind}", tx.next_event, command.uid, command.n),
     )
     if closed.rowcount:
         tx.event("result_refused", command.uid, n=command.n, because="late_result")

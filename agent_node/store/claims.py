@@ -7,13 +7,14 @@ from ..commands import AgentRow, Because, Claim, Claimed, NothingToClaim, SetAge
 from ..priority import USUAL_PACE, Turn, key
 from ..spec import hash_of
 from ..task import UNDERWAY, State
+from .by_state import by_state
 from .care import FOREVER, let_anyone, words_against_others
-from .history import LIFE, begin_life
+from .history import life_of
 from .live import ClaimedRow
 from .purses import purse_of
 from .rows import JUST_CLAIMED, claimed_task
 from .spending import Ask, set_aside_or_refuse
-from .transaction import LAST_EVENT, LINK_AGENTS, Transaction, may_change
+from .transaction import LINK_AGENTS, Transaction, may_change
 from .turns import order_ms, usual_growth
 
 # What a task is worth and its `seq` as one number, so that the least of the few first ones is found
@@ -23,6 +24,7 @@ _SEQ_MASK = 2**_SEQ_BITS - 1
 _WORTH_MAX = 2**26
 _NONE = 2**63 - 1  # beyond every task, and its lower bits are the `seq` of none
 
+_TOKEN, _DRAWN = 16, 64  # bytes of one, and how many are drawn at once
 _CLAIMED_MAX = 1000  # attempts that are remembered; of those that end, few do so unheard
 
 
@@ -39,15 +41,14 @@ def _first(shared: int) -> str:
 # must be among the agent's powers, and what another node may own by now waits until this boot has
 # heard from the hub. Who has more slots than the node has tasks under way need not be counted.
 _HEARD = "(node.term = 0 OR node.hello_boot = :boot)"
-_WHO = """
+_WHO = f"""
      FROM agent a
      JOIN node ON node.state = 'active'
-     JOIN agent_can c ON c.agent = a.name {joined}
+     JOIN agent_can c ON c.agent = a.name {{joined}}
     WHERE a.name = :agent AND a.state = 'active'
       AND (a.slots > :under_way
            OR a.slots > (SELECT count(*) FROM task u WHERE u.agent = a.name
-                            AND u.state <> 'READY'
-                            AND u.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')))
+                            AND {by_state(*UNDERWAY, of="u")}))
 """
 _FIRST = f"""(
    SELECT min(min({_first(0)},
@@ -57,9 +58,9 @@ _TAKE = f"""
 UPDATE task
    SET state = 'CLAIMED', agent = :agent, attempt = attempt + 1, claimed_at = :now,
        heartbeat_at = :now, stopping = NULL, wake_at = NULL, token = :token,
-       claim_event = {LAST_EVENT} + :event, life = {LIFE}
+       claim_event = :event, life = :life
  WHERE {may_change(State.CLAIMED)} AND seq = %s
-RETURNING sha256, attempt, life, {JUST_CLAIMED}
+RETURNING sha256, attempt, {JUST_CLAIMED}
 """
 _TAKE_FIRST, _TAKE_THIS = _TAKE % _FIRST, _TAKE % ":seq"
 _HEAD = """(SELECT r.{what} FROM task r WHERE r.state = 'READY' AND r.need_set = c.need_set
@@ -75,17 +76,30 @@ _ALL_HEADS = _HEADS.format(only="")
 _URGENT_HEADS = _HEADS.format(only=f"AND r.priority <= {URGENT}")
 
 
+def _a_token(tx: Transaction) -> str:
+    """A secret of the attempt's own. They are drawn many at once: each look is felt in a claim."""
+    if not tx.live.tokens:
+        drawn = tx.rng.randbytes(_TOKEN * _DRAWN).hex()
+        step = 2 * _TOKEN
+        tx.live.tokens = [drawn[at : at + step] for at in range(0, len(drawn), step)]
+    return tx.live.tokens.pop()
+
+
 _Values = dict[str, str | int | None]
 
 
 def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
     """The most urgent task that this agent may run, now its own; or why there is none."""
-    boot = tx.clock.boot_id()
-    token = tx.rng.randbytes(16).hex()
+    return claim_for(tx, command.agent)
+
+
+def claim_for(tx: Transaction, agent: str) -> Claimed | NothingToClaim:
+    """The same for whoever has the agent's name alone."""
+    boot, token = tx.clock.boot_id(), _a_token(tx)
     values: _Values = {
-        "agent": command.agent, "now": tx.stamp, "boot": boot, "token": token,
-        "event": tx.events_due + 1, "under_way": sum(map(tx.count, UNDERWAY)),
-        "grown": usual_growth(tx),
+        "agent": agent, "now": tx.stamp, "boot": boot, "token": token, "event": tx.next_event,
+        "under_way": sum(map(tx.count, UNDERWAY)), "grown": usual_growth(tx),
+        "life": life_of(tx, boot),
     }  # fmt: skip
     particular = tx.live.paces or tx.live.budgeted
     while True:
@@ -93,25 +107,23 @@ def claim(tx: Transaction, command: Claim) -> Claimed | NothingToClaim:
         row = tx.db.execute(query, values).fetchone()
         if row is None:
             break
-        sha256, n, life, *said = row
+        sha256, n, *said = row
         tx.moves(State.READY, State.CLAIMED)
         if hash_of(said[-1]) != sha256:
             _set_aside(tx, said[0])
-            values["event"] = tx.events_due + 1
+            values["event"] = tx.next_event
             continue
-        if life is None:
-            begin_life(tx, said[0], boot)
         if ask is not None:
             ask.reserve()
-        task = claimed_task(tx, said, agent=command.agent)
-        because = f"P{task.priority}: the first of all READY ones that {command.agent} may run"
-        tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=command.agent,
+        task = claimed_task(tx, said, agent=agent)
+        because = f"P{task.priority}: the first of all READY ones that {agent} may run"
+        tx.event("task_claimed", task.uid, n=n, was="READY", state="CLAIMED", by=agent,
                  because=because)  # fmt: skip
         if len(tx.live.claimed) >= _CLAIMED_MAX:
             tx.live.claimed.clear()
-        tx.live.claimed[task.uid] = ClaimedRow(said[0], n, command.agent)
+        tx.live.claimed[task.uid] = ClaimedRow(said[0], n, agent)
         return Claimed(task, n, token)
-    return NothingToClaim(_why_nothing(tx, command.agent, boot))
+    return NothingToClaim(_why_nothing(tx, agent, boot))
 
 
 def _how(tx: Transaction, values: _Values) -> tuple[str, Ask | None]:
@@ -188,10 +200,7 @@ def _out_of_money(tx: Transaction) -> str | None:
 
 
 def _running(tx: Transaction, agent: str) -> int:
-    query = (
-        "SELECT count(*) FROM task WHERE agent = ?"
-        " AND state <> 'READY' AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
-    )
+    query = f"SELECT count(*) FROM task WHERE agent = ? AND {by_state(*UNDERWAY)}"
     (number,) = tx.db.execute(query, (agent,)).fetchone()
     return int(number)
 

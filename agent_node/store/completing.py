@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from ..commands import Finish, Result
-from ..strict import JsonObject
+from ..strict import JsonObject, JsonValue
 from ..task import State
 from .artifact_inputs import note_kept
-from .transaction import LAST_EVENT, Transaction, may_change, to_json
+from .transaction import Transaction, may_change, to_json
 
 
 def complete(
@@ -22,7 +22,7 @@ def complete(
         tx.stamp, None if result.output is None else to_json(result.output),
         to_json(result.artifacts), result.cost_usd,
         None if result.tokens is None else to_json(result.tokens), result.exit_code,
-        result.duration_s, tx.events_due + 1, seq, command.uid, command.n,
+        result.duration_s, tx.next_event, seq, command.uid, command.n,
     )  # fmt: skip
     if not tx.db.execute(_complete_from(was), values).rowcount:
         return False
@@ -48,11 +48,12 @@ def _complete_from(was: State) -> str:
     return f"""
 UPDATE task SET state = 'COMPLETED', stopping = NULL, completed_at = ?, output = ?, artifacts = ?,
        cost_usd = ?, tokens = ?, failure_reason = NULL, exit_code = ?, duration_s = ?,
-       end_event = {LAST_EVENT} + ?
+       end_event = ?
  WHERE seq = ? AND uid = ? AND attempt = ? AND {may_change(State.COMPLETED, was)}
 """
 
 
+_NOTHING: tuple[JsonValue, ...] = (None, [])
 _TOLD = (
     "kind", "error_kind", "message", "output", "artifacts", "cost_usd", "tokens", "duration_s",
     "exit_code", "model",
@@ -62,4 +63,4 @@ _TOLD = (
 def told(result: Result) -> JsonObject:
     """What an event says of a result: everything that the hub may want to pass on."""
     said: JsonObject = vars(result)
-    return {name: value for name in _TOLD if (value := said[name]) is not None and value != []}
+    return {name: said[name] for name in _TOLD if said[name] not in _NOTHING}

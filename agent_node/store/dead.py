@@ -11,6 +11,7 @@ from ..commands import Because, Changed, Review
 from ..queries import DeadLetter, DeadLetters, DeadPage
 from ..strict import JsonObject
 from ..task import State, Task
+from .by_state import by_state
 from .giving import gone
 from .history import ATTEMPTS
 from .rows import WITHOUT_BODY, find_task, task_of, with_history
@@ -33,7 +34,7 @@ _COSTS = f"SELECT cost_usd FROM {ATTEMPTS} WHERE cost_usd IS NOT NULL"
 _PAGE = f"""
 SELECT {WITHOUT_BODY} FROM task
  WHERE seq > :after AND seq IN (
-       SELECT seq FROM task WHERE state = 'DEAD_LETTERED' AND state <> 'READY'
+       SELECT seq FROM task WHERE {by_state(State.DEAD_LETTERED)}
        UNION ALL
        SELECT t.seq FROM care r CROSS JOIN task t ON t.uid = r.uid
         WHERE :resolved AND r.resolution IS NOT NULL AND t.state <> 'DEAD_LETTERED')

@@ -7,15 +7,15 @@ from functools import cache
 from ..commands import Finish
 from ..strict import JsonObject
 from ..task import State
-from .transaction import LAST_EVENT, Transaction, may_change, to_json
+from .transaction import Transaction, may_change, to_json
 
 # seq, state, agent, failures, interruptions, max_attempts, stopping, spec, streak of the agent
 Row = tuple[int, str, str | None, int, int, int, str | None, str, int | None]
 
 
-_CLOSE = f"""
+_CLOSE = """
 UPDATE attempt SET ended_at = ?, outcome = ?, counted = ?, error_kind = ?, message = ?,
-       exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?, end_event = {LAST_EVENT} + ?
+       exit_code = ?, duration_s = ?, cost_usd = ?, tokens = ?, end_event = ?
  WHERE uid = ? AND n = ?
 """
 
@@ -63,7 +63,7 @@ class Ending:
             (
                 self.tx.stamp, result.kind, int(counted), result.error_kind, result.message,
                 result.exit_code, result.duration_s, result.cost_usd,
-                None if result.tokens is None else to_json(result.tokens), self.tx.events_due,
+                None if result.tokens is None else to_json(result.tokens), self.tx.next_event - 1,
                 self.command.uid, self.command.n,
             ),
         )  # fmt: skip

@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from ..attempts import list_attempts
+from ..task import State
+from .by_state import by_state
 from .transaction import Transaction
 
 # An attempt that is under way, or that completed its task, lies in the task's row, so that a claim
@@ -42,14 +44,15 @@ SELECT uid, n, agent, outcome, ended_at, duration_s FROM attempt
 LAST_COMPLETED = """
 SELECT t.uid, t.attempt AS n, t.agent, 'completed' AS outcome, t.completed_at AS ended_at,
        t.duration_s
-  FROM task t WHERE t.state = 'COMPLETED' AND t.state <> 'READY' AND t.life IS NOT NULL
-   AND t.completed_at >= ? ORDER BY t.completed_at DESC LIMIT 1
+  FROM event e CROSS JOIN task t ON t.uid = e.uid AND t.end_event = e.seq
+ WHERE e.seq > ? AND e.state = 'COMPLETED' AND t.state = 'COMPLETED' AND t.life IS NOT NULL
+ ORDER BY e.seq DESC LIMIT 1
 """
 # Of tasks that are PARKED, the attempt that was not proven dead.
-UNPROVED = """
+UNPROVED = f"""
 SELECT a.uid, a.n, a.agent, a.token, t.state, a.pid, a.start_ticks, a.boot_id, NULL, 0, NULL
   FROM task t JOIN attempt a ON a.uid = t.uid AND a.n = t.attempt
- WHERE t.state <> 'READY' AND t.state = 'PARKED' AND a.outcome = 'unproved'
+ WHERE {by_state(State.PARKED, of='t')} AND a.outcome = 'unproved'
    AND (a.node, a.machine) = (SELECT name, machine FROM node) AND a.token IS NOT NULL
 """
 _FILE = f"""
@@ -61,10 +64,11 @@ UPDATE task SET life = NULL, token = NULL, pid = NULL, start_ticks = NULL, begun
        claim_event = NULL, start_event = NULL
  WHERE uid = ? AND life IS NOT NULL
 """
-# The life of this moment: another boot, machine or incarnation is another one.
-LIFE = """(SELECT l.id FROM node h CROSS JOIN life l
-        WHERE l.node = h.name AND l.incarnation = h.incarnation AND l.machine = h.machine
-          AND l.boot_id = :boot)"""
+_LIFE = """
+SELECT l.id FROM node h CROSS JOIN life l
+ WHERE l.node = h.name AND l.incarnation = h.incarnation AND l.machine = h.machine
+   AND l.boot_id = ?
+"""
 _BEGIN_LIFE = """
 INSERT INTO life (node, incarnation, machine, boot_id)
 SELECT name, incarnation, machine, ? FROM node RETURNING id
@@ -77,10 +81,17 @@ def file_attempt(tx: Transaction, uid: str) -> None:
         tx.db.execute(_CLEAR, (uid,))
 
 
-def begin_life(tx: Transaction, seq: int, boot: str) -> None:
-    """The first claim of a new life writes that life down."""
-    life = tx.db.execute(_BEGIN_LIFE, (boot,)).fetchone()
-    tx.db.execute("UPDATE task SET life = ? WHERE seq = ?", (*life, seq))
+def life_of(tx: Transaction, boot: str) -> int:
+    """The life of this moment: another boot, machine or incarnation is another one. The first claim
+    of a new one writes it down.
+    """
+    if tx.life is None or tx.life[0] != boot:
+        row = tx.db.execute(_LIFE, (boot,)).fetchone()
+        if row is None:
+            row = tx.db.execute(_BEGIN_LIFE, (boot,)).fetchone()
+            tx.changed = True  # so that nobody goes by a number that was rolled back
+        tx.life = boot, row[0]
+    return tx.life[1]
 
 
 def unknown_attempts(db: sqlite3.Connection, tasks: Path) -> list[str]:

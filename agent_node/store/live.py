@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..budget import Money
 
 if TYPE_CHECKING:
+    from ..strict import JsonValue
     from .beats import Beaten
     from .ready import Ready
 
@@ -33,6 +34,11 @@ class Live:
     paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
     money: Money = field(default_factory=Money)
     budgeted: bool = False  # whether anything here has, or may have had, a limit of money
+    # The number of the event up to which was looked for the task that completed last, and that one.
+    last_completed: tuple[int, tuple[JsonValue, ...] | None] = (0, None)
+    last_event: int | None = None  # the number of the newest event; None: not known
+    life: tuple[str, int] | None = None  # of this boot, and its number; None: not known
+    tokens: list[str] = field(default_factory=list)  # that nobody has been given yet
     order_ms: int | None = None  # the latest moment at which something came or was claimed
     graphs: bool = True  # something here may wait for something else; False: surely nothing does
 

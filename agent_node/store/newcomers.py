@@ -17,11 +17,12 @@ NewRow = tuple[object, ...]
 # The same with what holds the task, which most new tasks have nothing of.
 _INSERT_HELD = INSERT_NEW.replace("(uid,", "(blocked_by, uid,").replace("VALUES (", "VALUES (?, ")
 _ADDED = (
-    "INSERT INTO event (at, uid, event, state, by, because) VALUES (?, ?, 'task_added', ?, ?, ?)"
+    "INSERT INTO event (seq, at, uid, event, state, by, because)"
+    " VALUES (?, ?, ?, 'task_added', ?, ?, ?)"
 )
 _BORN = (
-    "INSERT INTO event (at, uid, event, state, by, because, data)"
-    " VALUES (?, ?, 'task_added', ?, ?, ?, ?)"
+    "INSERT INTO event (seq, at, uid, event, state, by, because, data)"
+    " VALUES (?, ?, ?, 'task_added', ?, ?, ?, ?)"
 )
 _FREE = "nothing holds it: an agent here may claim it"
 _HELD = "it waits for other tasks, or for what they leave"
@@ -51,9 +52,9 @@ def insert_tasks(tx: Transaction, new: Sequence[NewTask], *, by: str) -> None:
         tx.db.executemany(INSERT_NEW, [one.row for one in new])
     if any(one.member is not None for one in new):
         events = [(tx.stamp, one.row[0], one.row[2], by, _why(one), _born(one)) for one in new]
-        tx.db.executemany(_BORN, events)
+        tx.write_events(_BORN, events)
     else:
-        tx.db.executemany(
+        tx.write_events(
             _ADDED, [(tx.stamp, one.row[0], one.row[2], by, _why(one)) for one in new]
         )
     for state, number in Counter(str(one.row[2]) for one in new).items():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from ..queries import (
     AgentFacts,
@@ -21,10 +21,11 @@ from ..queries import (
     Shown,
     ShowTask,
 )
-from ..strict import JsonObject
-from ..task import State, Task
+from ..strict import JsonObject, JsonValue
+from ..task import UNDERWAY, State, Task
 from .artifact_inputs import missing_count
 from .beats import as_beaten, last_beat
+from .by_state import by_state
 from .care import retried_count
 from .chronicle import events_of, moves_of
 from .dead import care_of, cares_of
@@ -36,7 +37,7 @@ from .oldest import oldest_ready_at
 from .past_attempts import attempts_of
 from .purses import remaining_usd
 from .rows import WHOLE, WITHOUT_BODY, task_of, with_history
-from .transaction import Transaction
+from .transaction import LAST_EVENT, Transaction
 from .transfers import HELD_HERE
 from .turns import orders_of
 from .unaffordable import unaffordable_count
@@ -59,10 +60,10 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
         idle_since=tx.live.idle_since, agents=_agents(tx), domains=json.loads(node.domains),
         stalled=tuple(sorted(tx.live.stalled.items())),
-        unmet=unmet, unmet_more=_unmet_more(tx, unmet), last_task=_last_task(tx.db),
+        unmet=unmet, unmet_more=_unmet_more(tx, unmet), last_task=_last_task(tx),
         next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
-        event_seq=_one(tx, "SELECT coalesce(max(seq), 0) FROM event"),
+        event_seq=_one(tx, LAST_EVENT),
         awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
         retried=retried_count(tx), artifacts_missing=missing_count(tx), graphs=graph_count(tx),
         unaffordable=unaffordable_count(tx),
@@ -135,8 +136,7 @@ def _agents(tx: Transaction) -> tuple[AgentFacts, ...]:
     running = Counter(
         agent
         for (agent,) in db.execute(
-            "SELECT agent FROM task WHERE state <> 'READY'"
-            " AND state IN ('CLAIMED', 'RUNNING', 'VALIDATING')"
+            f"SELECT agent FROM task WHERE {by_state(*UNDERWAY)}"
         )
     )
     rows = db.execute(
@@ -155,12 +155,21 @@ def _agents(tx: Transaction) -> tuple[AgentFacts, ...]:
     )
 
 
-def _last_task(db: sqlite3.Connection) -> JsonObject | None:
+def _last_task(tx: Transaction) -> JsonObject | None:
     names = ("uid", "n", "agent", "outcome", "ended_at", "duration_s")
-    filed = db.execute(LAST_FILED).fetchone()
-    since = filed[names.index("ended_at")] if filed else ""
-    last = db.execute(LAST_COMPLETED, (since,)).fetchone() or filed
+    filed = tx.db.execute(LAST_FILED).fetchone()
+    last = max(filter(None, (_last_completed(tx), filed)), key=itemgetter(names.index("ended_at")),
+               default=None)  # fmt: skip
     return None if last is None else dict(zip(names, last, strict=True))
+
+
+def _last_completed(tx: Transaction) -> tuple[JsonValue, ...] | None:
+    """Of the tasks that completed here; only events that are new since the last look are read."""
+    known, last = tx.live.last_completed
+    newest = _one(tx, LAST_EVENT)
+    found = tx.db.execute(LAST_COMPLETED, (known,)).fetchone() or last
+    tx.live.last_completed = newest, found
+    return found
 
 
 def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
@@ -232,11 +241,11 @@ def next_due(tx: Transaction, query: NextDue) -> Due:
     return Due(next_at(tx), next_lease(tx))
 
 
-_OPEN = """
+_OPEN = f"""
 SELECT t.uid, t.attempt, t.agent, t.token, t.state, t.pid, t.start_ticks, l.boot_id, t.max_s,
        t.interruptions, t.stopping
   FROM task t CROSS JOIN life l ON l.id = t.life
- WHERE t.state <> 'READY' AND t.state IN ('CLAIMED', 'RUNNING', 'VALIDATING')
+ WHERE {by_state(*UNDERWAY, of='t')}
    AND l.incarnation = (SELECT incarnation FROM node)
  ORDER BY t.claimed_at
 """

@@ -98,7 +98,7 @@ def _brought_up_to_date(tx: Transaction, ready: Ready) -> bool:
 
 
 def _newest(tx: Transaction) -> int:
-    (newest,) = tx.db.execute(f"SELECT {LAST_EVENT}").fetchone()
+    (newest,) = tx.db.execute(LAST_EVENT).fetchone()
     return int(newest)
 
 

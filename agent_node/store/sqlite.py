@@ -20,6 +20,7 @@ from ..queries import Query
 from ..task import UNDERWAY, State
 from ..ulid import new_ulid
 from . import hearsay, quarantining
+from .counting import counted
 from .database import check_whole, corrupt, lengthen_log, open_database, translate, translated
 from .forgetting import any_graphs
 from .generation import GenerationFile, Mark, judge, machine_id
@@ -34,11 +35,6 @@ Outcome = TypeVar("Outcome")
 Answer = TypeVar("Answer")
 
 _BUSY = (State.READY, *UNDERWAY, State.ESCROW, State.HELD)
-# Each part from an index of its own; together they count every task.
-_COUNTS = """
-SELECT state, count(*) FROM task WHERE state <> 'READY' GROUP BY state
-UNION ALL SELECT 'READY', count(*) FROM task WHERE state = 'READY'
-"""
 _FAILING = "SELECT name FROM agent WHERE streak <> 0"
 
 
@@ -58,7 +54,7 @@ class SqliteStore:
         self.unraised = False  # something changed since the generation was last raised
         self.broken = False  # the disk failed: nothing may be built upon this connection
         self._owes_hearsay = False
-        self._counts: dict[str, int] = dict(db.execute(_COUNTS).fetchall())
+        self._counts = counted(db)
         live.failing.update(name for (name,) in db.execute(_FAILING))
         live.graphs = any_graphs(db)
         live.paces.update(pace for (pace,) in db.execute("SELECT pace FROM pace"))
@@ -128,6 +124,7 @@ class SqliteStore:
             self._counts[state] = self._counts.get(state, 0) + number
         self._note_idle(tx)
         self.live.order_ms = tx.order_ms or self.live.order_ms
+        self.live.last_event, self.live.life = tx.last_event, tx.life
         self._owes_hearsay = self._owes_hearsay or tx.heard
         try:
             self._write_beside(raised)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache, lru_cache
 from random import Random
@@ -71,7 +72,6 @@ class Transaction:
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
     usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
     _has_left = False  # some row has gone, and what that changes has not been looked at
-    _last_event: int | None = None  # the newest that is written; None: nobody has asked yet
 
     def __init__(
         self,
@@ -91,6 +91,8 @@ class Transaction:
         self.moved: dict[str, int] = {}
         self.heard_of: set[object] = set()
         self.records: dict[str, Record | None] = {}  # transfers that were looked up, as they are
+        self.last_event = live.last_event  # the newest that is written; None: nobody has asked yet
+        self.life = live.life  # which one claims are of; None: not known
         self._counts = counts
         self._need_sets: dict[str, int] = {}
         self._events: list[tuple[object, ...]] = []
@@ -108,7 +110,7 @@ class Transaction:
         """Change the node's row."""
         columns = ", ".join(f"{name} = :{name}" for name in values)
         self.db.execute(f"UPDATE node SET {columns}", values)
-        self._node = self.obeyed = None
+        self._node = self.obeyed = self.life = None
         self.changed = True
 
     def count(self, state: str) -> int:
@@ -154,7 +156,8 @@ class Transaction:
         text = data if data is None or isinstance(data, str) else _compact(data)
         # SQLite is given plain strings: to look for an adapter for each enum costs more than this.
         was, state = was and str(was), state and str(state)
-        self._events.append((self.stamp, uid, n, event, was, state, by, because, text))
+        number = self.next_event
+        self._events.append((number, self.stamp, uid, n, event, was, state, by, because, text))
 
     @property
     def events_due(self) -> int:
@@ -164,9 +167,15 @@ class Transaction:
     @property
     def next_event(self) -> int:
         """The number of the event that is noted next, for whoever names it."""
-        if self._last_event is None:
-            (self._last_event,) = self.db.execute(f"SELECT {LAST_EVENT}").fetchone()
-        return self._last_event + len(self._events) + 1
+        if self.last_event is None:
+            (self.last_event,) = self.db.execute(LAST_EVENT).fetchone()
+        return self.last_event + len(self._events) + 1
+
+    def write_events(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Events in the order in which they happened; the first value of each is its number."""
+        numbered = [(n, *row) for n, row in enumerate(rows, self.next_event)]
+        self.db.executemany(statement, numbered)
+        self.last_event = self.next_event - 1 + len(numbered)
 
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
@@ -183,7 +192,8 @@ class Transaction:
             self._note_gone()
         if self._events:
             self.db.executemany(_EVENT, self._events)
-            self._events, self._last_event = [], None
+            self.last_event = self.next_event - 1
+            self._events = []
         rows, self._rows = self._rows, {}
         for statement, values in rows.items():
             self.db.executemany(statement, values)
@@ -208,11 +218,11 @@ class Transaction:
 
 
 _EVENT = (
-    "INSERT INTO event (at, uid, n, event, was, state, by, because, data)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO event (seq, at, uid, n, event, was, state, by, because, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 # The number of the newest event that is written; those still to be written follow in order.
-LAST_EVENT = "(SELECT coalesce(max(seq), 0) FROM event)"
+LAST_EVENT = "SELECT coalesce(max(seq), 0) FROM event"
 # An agent may claim a set of needs when no word of the set is missing from its powers.
 LINK_AGENTS = """
 INSERT INTO agent_can (agent, need_set)

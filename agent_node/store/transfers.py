@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 
 from ..commands import Because
 from ..moves import Fenced, Settle, Transferred
+from ..task import State
+from .by_state import by_state
 from .hearsay import hear_of
 from .transaction import Transaction
 
@@ -49,10 +51,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 
 # What is set aside, or held, is found by the state of its task: an index less for each of them.
-IN_ESCROW = """task t CROSS JOIN transfer x ON x.xfer = t.xfer
- WHERE t.state <> 'READY' AND t.state = 'ESCROW' AND x.outcome = 'escrowed'"""
-HELD_HERE = """task t CROSS JOIN transfer x ON x.xfer = t.xfer
- WHERE t.state <> 'READY' AND t.state = 'HELD' AND x.outcome = 'held'"""
+IN_ESCROW = f"""task t CROSS JOIN transfer x ON x.xfer = t.xfer
+ WHERE {by_state(State.ESCROW, of='t')} AND x.outcome = 'escrowed'"""
+HELD_HERE = f"""task t CROSS JOIN transfer x ON x.xfer = t.xfer
+ WHERE {by_state(State.HELD, of='t')} AND x.outcome = 'held'"""
 _FIND_ALL = f"SELECT {_COLUMNS} FROM json_each(?) w JOIN transfer ON xfer = w.value"
 _SET = (
     "UPDATE transfer SET outcome = ?, rule = ?, because = ?, at = ?, ended_event = ? WHERE xfer = ?"

@@ -10,6 +10,7 @@ from ..commands import Forget, Wake, Woken
 from ..task import State
 from ..ulid import new_ulid
 from .artifact_inputs import forget_kept
+from .by_state import by_state
 from .care import forget_cares, forget_marks, let_anyone
 from .forgetting import NEEDED, forget_graphs
 from .settling import end_leases
@@ -73,6 +74,7 @@ def forget(tx: Transaction, command: Forget) -> int:
         # A transfer whose id lies in the future is kept: the floor must not rise above today.
         "now": new_ulid(int(tx.now.timestamp() * 1000), bytes(10)),
         "before": iso(tx.now - timedelta(days=command.days)),
+        "stamp": tx.stamp,
         "limit": command.limit,
     }
     gone = (
@@ -90,12 +92,24 @@ def forget(tx: Transaction, command: Forget) -> int:
 
 
 def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
-    """The newest event always stays: it holds the place in the numbering."""
-    return tx.db.execute(
-        "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < :before"
-        " AND seq < (SELECT max(seq) FROM event) ORDER BY seq LIMIT :limit)",
-        before,
-    ).rowcount
+    """The newest event always stays: it holds the place in the numbering. And that by which a task
+    that completed is found stays as long as the task.
+    """
+    return tx.db.execute(_FORGET_EVENTS, before).rowcount
+
+
+# Events are not in the order of their times where a clock was put back or forward; but they are
+# read from the oldest one, and not all of them for nothing.
+_IS_OLD = """e.at < :before AND e.seq < coalesce((
+       SELECT seq FROM event WHERE at >= :before AND at <= :stamp ORDER BY seq LIMIT 1), 1 << 62)"""
+_FORGET_EVENTS = f"""
+DELETE FROM event WHERE seq IN (
+  SELECT e.seq FROM event e
+   WHERE {_IS_OLD} AND e.seq < (SELECT max(seq) FROM event)
+     AND NOT (e.state = 'COMPLETED' AND EXISTS (
+       SELECT 1 FROM task t WHERE t.uid = e.uid AND t.end_event = e.seq AND t.life IS NOT NULL))
+   ORDER BY e.seq LIMIT :limit)
+"""
 
 
 # A record goes only when both ends are done with it and the task's end is known; whoever comes
@@ -132,11 +146,17 @@ def raise_floor(tx: Transaction, xfer: str) -> None:
         tx.set_node(xfer_floor=xfer)
 
 
+_UNNEEDED = f"NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})"
+# What completed and has its attempt in its own row is in no index: the event says which it was.
 _OLD_TASKS = f"""
 SELECT uid, state FROM task
- WHERE completed_at < :before AND state IN ('COMPLETED', 'FAILED', 'CANCELLED')
-   AND state <> 'READY'
-   AND NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})
+ WHERE completed_at < :before AND {by_state(State.COMPLETED, State.FAILED, State.CANCELLED)}
+   AND {_UNNEEDED}
+UNION ALL
+SELECT task.uid, task.state FROM event e CROSS JOIN task ON task.uid = e.uid
+ WHERE {_IS_OLD} AND e.state = 'COMPLETED' AND task.end_event = e.seq
+   AND task.state = 'COMPLETED' AND task.life IS NOT NULL AND task.completed_at < :before
+   AND {_UNNEEDED}
  LIMIT :limit
 """
 

@@ -42,6 +42,10 @@ class Contract:
         """Write this state into the row past all rules; the store is closed."""
         raise NotImplementedError
 
+    def lost(self, place: Path) -> list[str]:
+        """Tasks that the store would never find again by itself; the store is closed."""
+        return []
+
     @pytest.fixture
     def make_node(self, tmp_path: Path) -> Iterator[MakeNode]:
         """Nodes by name, each in a folder of its own, closed at the end of the test."""
@@ -55,6 +59,8 @@ class Contract:
         mute = [one for node in made for one in mute_changes(node)]
         for node in made:
             node.close()
+        lost = [one for node in made for one in self.lost(node.place)]
+        assert lost == [], "what completed and is in no index is told by its event"
         assert mute == [], "each change of a state says why, also where nobody gave a reason"
 
     @pytest.fixture

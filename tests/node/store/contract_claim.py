@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
+from agent_node import moves as m
 from agent_node import queries as q
 from tests.builders import NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract
@@ -247,6 +248,42 @@ class Claims(Contract):
         assert node.say(c.Beat(uid(), got.n + 1)) is False
         node.finish(got)
         assert node.say(c.Beat(uid(), got.n)) is False
+
+    def test_a_claim_of_nothing_leaves_no_life_that_later_ones_belong_to(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when a claim goes by what an earlier one wrote, and nobody committed: what is under
+        way would be found by nobody after a restart.
+        """
+        assert isinstance(node.claim(), c.NothingToClaim)
+        assert isinstance(node.claim(), c.NothingToClaim)
+        got = node.running(a_task())
+        assert [one.uid for one in node.ask(q.OpenAttempts())] == [got.task.uid]
+        node.reopen()
+        assert [one.uid for one in node.ask(q.OpenAttempts())] == [got.task.uid]
+
+    def test_what_is_claimed_after_a_quarantine_belongs_to_the_new_life(
+        self, node: NodeAtHand
+    ) -> None:
+        node.finish(node.running(a_task(1)))
+        before = node.facts().incarnation
+        node.say(m.Quarantine("a drill"))
+        node.say(m.Release("it was one"))
+        got = node.running(a_task(2))
+        (attempt,) = node.task(got.task.uid).attempts
+        assert isinstance(attempt, dict)
+        assert attempt["incarnation"] == node.facts().incarnation != before
+        assert [one.uid for one in node.ask(q.OpenAttempts())] == [got.task.uid]
+
+    def test_each_attempt_has_a_secret_of_its_own(self, node: NodeAtHand) -> None:
+        node.has(*(a_task(number) for number in range(1, 101)))
+        tokens = []
+        for _ in range(100):
+            got = node.claimed()
+            tokens.append(got.token)
+            node.finish(got)
+        assert len({*tokens}) == 100
+        assert {len(token) for token in tokens} == {32}
 
     def test_a_claim_may_be_rehearsed(self, node: NodeAtHand) -> None:
         node.has(a_task())

@@ -8,8 +8,10 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
+from agent_node.clock import iso
 from tests.builders import DAY, Ending, NodeAtHand, a_task, uid, xfer
 from tests.node.store.contract import Contract
+from tests.node.store.contract_graphs import a_graph, ended, of, submit
 
 LONG = 30 * DAY + 1
 
@@ -142,3 +144,67 @@ class Forgets(Contract):
         assert [event.get("uid") for event in node.ask(q.Events())] == [uid(2)]
         node.has(a_task(3))
         assert node.facts().event_seq > last
+
+    def test_a_completed_task_that_a_graph_needs_is_found_when_it_is_needed_no_more(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when the event goes by which a completed task is found, and the task stays."""
+        graph = a_graph(a=[], b=["a"])
+        submit(node, graph)
+        assert ended(node) == "a"
+        forget(node)
+        forget(node)
+        assert node.state(of(graph, "a")) == "COMPLETED"
+        told = [one["event"] for one in node.ask(q.Events()) if one["uid"] == of(graph, "a")]
+        assert told == ["task_completed"]
+
+        assert ended(node) == "b"
+        for _ in range(2):  # the graph goes after its tasks, and they with the next look
+            forget(node)
+        assert [node.state(of(graph, name)) for name in "ab"] == [None, None]
+
+    def test_a_clock_that_was_ahead_for_a_while_keeps_nothing_for_ever(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when an event that lies in the future ends the look for old ones."""
+        now = iso(node.clock.now())
+        node.clock.advance(4000 * DAY)
+        node.has(a_task(9, priority=10))
+        node.clock.set_wall(now)
+        node.finish(node.running(a_task(1)))
+        forget(node)
+        assert node.state(uid(1)) is None
+        assert node.state(uid(9)) == "READY"
+
+    def test_what_ended_in_other_ways_is_forgotten_beside_what_completed(
+        self, node: NodeAtHand
+    ) -> None:
+        for number in range(1, 4):
+            node.finish(node.running(a_task(number)))
+        node.has(a_task(4))
+        node.say(c.Cancel(uid(4)))
+        node.finish(node.running(a_task(5)), "unproved")
+        node.say(c.Resolve(uid(5), "done"))
+        assert node.facts().counts == {"COMPLETED": 4, "CANCELLED": 1}
+        node.reopen()
+        assert node.facts().counts == {"COMPLETED": 4, "CANCELLED": 1}
+        forget(node)
+        assert node.facts().counts == {}
+
+    def test_the_task_that_ended_last_is_told_however_it_ended(self, node: NodeAtHand) -> None:
+        def last() -> object:
+            told = node.facts().last_task
+            return None if told is None else (told["uid"], told["outcome"])
+
+        assert last() is None
+        node.finish(node.running(a_task(1)), exit_code=0)
+        assert last() == (uid(1), "completed")
+        node.clock.advance(1)
+        node.finish(node.running(a_task(2)), "failed", error_kind="auth_failure")
+        assert last() == (uid(2), "failed")
+        node.clock.advance(1)
+        node.finish(node.running(a_task(3)))
+        node.has(a_task(4))
+        assert last() == (uid(3), "completed")
+        node.reopen()
+        assert last() == (uid(3), "completed")

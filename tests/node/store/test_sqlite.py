@@ -23,6 +23,12 @@ def dump_of(place: Path) -> dict[str, list[tuple[object, ...]]]:
         return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for (name,) in names}
 
 
+_LOST = """
+SELECT uid FROM task t WHERE state = 'COMPLETED' AND life IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM event e WHERE e.seq = t.end_event AND e.uid = t.uid AND e.state = 'COMPLETED')
+"""
+
+
 class Sqlite:
     """How the contract opens, reads and damages a SQLite store."""
 
@@ -39,6 +45,12 @@ class Sqlite:
                 "UPDATE task SET spec = replace(spec, 'coin', 'coim') WHERE uid = ?", (uid,)
             )
             assert changed.rowcount == 1
+
+    def lost(self, place: Path) -> list[str]:
+        if not (place / "queue.db").is_file():
+            return []
+        with closing(read_only(place)) as db:
+            return [uid for (uid,) in db.execute(_LOST)]
 
     def force_state(self, place: Path, uid: str, state: str) -> None:
         with closing(sqlite3.connect(place / "queue.db")) as db, db:

@@ -1,0 +1,88 @@
+"""A database of version 8, where completed tasks were in the index of states, goes on as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_node import commands as c
+from agent_node import queries as q
+from agent_node.store import database
+from agent_node.store.schema import STEPS
+from tests.builders import DAY, NodeAtHand, a_task, uid
+from tests.node.store.test_from_version_7 import columns
+from tests.node.store.test_sqlite import Sqlite, read_only
+
+OLD = 8
+TOLD, UNTOLD, DEAD, RUNNING, WAITING = map(uid, range(1, 6))
+
+
+def lived(place: Path) -> NodeAtHand:
+    """A node with a task in every state that the index of states makes a difference for."""
+    node = NodeAtHand(Sqlite(), place)
+    for number in (1, 2):
+        node.finish(node.running(a_task(number)), output={"n": number}, duration_s=2.5,
+                    cost_usd="0.10")  # fmt: skip
+    node.clock.advance(1)
+    node.finish(node.running(a_task(3)), "failed", error_kind="auth_failure")
+    node.running(a_task(4))
+    node.has(a_task(5))
+    return node
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[NodeAtHand, Path]]:
+    """What the node says today, and a home of version 8 that has forgotten one end already."""
+    today, home = lived(tmp_path / "today"), tmp_path / "old"
+    home.mkdir(mode=0o700)
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "STEPS", STEPS[:OLD])
+        patched.setattr(database, "VERSION", OLD)
+        database.open_database(home / "queue.db", journal="wal").close()
+    with closing(sqlite3.connect(home / "queue.db")) as db, db:
+        db.execute("ATTACH ? AS today", (str(tmp_path / "today" / "queue.db"),))
+        for table in ("node", "agent", "need_set", "agent_can", "task", "attempt", "life", "event"):
+            named = columns(db, table)
+            db.execute(f"INSERT INTO main.{table} ({named}) SELECT {named} FROM today.{table}")
+        db.execute("UPDATE main.node SET generation = 0")  # no file lies beside it
+        gone = db.execute("DELETE FROM main.event WHERE uid = ? AND state = 'COMPLETED'", (UNTOLD,))
+        assert gone.rowcount == 1
+    yield today, home
+    today.close()
+
+
+def test_tasks_counts_and_attempts_are_the_same(old: tuple[NodeAtHand, Path]) -> None:
+    """Fails when the step loses an attempt whose event is gone, or a count."""
+    today, home = old
+    again = NodeAtHand(Sqlite(), home)
+    assert again.facts().counts == today.facts().counts
+    assert again.facts().counts["COMPLETED"] == 2
+    for task in (TOLD, UNTOLD, DEAD, RUNNING, WAITING):
+        mine, theirs = again.shown(task), today.shown(task)
+        assert mine is not None
+        assert theirs is not None
+        assert (mine.task, mine.attempts) == (theirs.task, theirs.attempts)
+        assert mine.events == (theirs.events if task != UNTOLD else theirs.events[:-1])
+    assert [one.uid for one in again.ask(q.OpenAttempts())] == [RUNNING]
+    assert (again.facts().last_task or {})["uid"] == DEAD
+    again.close()
+
+
+def test_what_is_found_by_no_event_is_forgotten_all_the_same(
+    old: tuple[NodeAtHand, Path],
+) -> None:
+    """Fails when the step leaves a completed task neither in the index nor told of by an event."""
+    _, home = old
+    again = NodeAtHand(Sqlite(), home)
+    again.clock.advance(30 * DAY + 1)
+    again.say(c.Forget())
+    assert [again.state(task) for task in (TOLD, UNTOLD)] == [None, None]
+    left = [again.state(task) for task in (DEAD, RUNNING, WAITING)]
+    assert left == ["DEAD_LETTERED", "RUNNING", "READY"]
+    again.close()
+    with closing(read_only(home)) as db:
+        assert db.execute("SELECT uid FROM attempt WHERE uid = ?", (UNTOLD,)).fetchall() == []
