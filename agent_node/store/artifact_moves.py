@@ -6,7 +6,8 @@ from ..artifact_words import ArtifactCame, ArtifactGone
 from ..task import State
 from .artifact_inputs import mark
 from .ends import settle, spread
-from .transaction import Transaction, check_not_quarantined, check_sender
+from .senders import check_not_quarantined, check_sender
+from .transaction import Transaction
 
 
 def came(tx: Transaction, command: ArtifactCame) -> int:

@@ -15,7 +15,8 @@ from .by_state import by_state
 from .giving import gone
 from .history import ATTEMPTS
 from .rows import WITHOUT_BODY, find_task, task_of, with_history
-from .transaction import Transaction, check_not_quarantined, check_sender, to_json
+from .senders import check_not_quarantined, check_sender
+from .transaction import Transaction, to_json
 
 _SAID = "uid, poison, reviewed, resolution"
 _DIED = """

@@ -1,4 +1,4 @@
-"""Holds the numbered step that took completed tasks out of the index of states."""
+"""Holds the numbered step that took a page each from ends and from moves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 # are is what the others leave, the last one and the old ones are told by their events. In the index
 # stay only completed tasks whose attempt is on file: those that a person called done, and those
 # whose event was no longer kept when this step was made.
+# And every event counts towards the generation: only what writes none has to raise it in a row.
 #
 # Their attempts go before all others on file: the last of those is the one that ended last.
 _WITHOUT_EVENT = """state = 'COMPLETED' AND life IS NOT NULL AND NOT EXISTS (
@@ -26,6 +27,8 @@ SELECT coalesce((SELECT min(rowid) FROM attempt), 1)
   FROM task JOIN life l ON l.id = task.life WHERE {_WITHOUT_EVENT};
 UPDATE task SET life = NULL, token = NULL, pid = NULL, start_ticks = NULL, begun_at = NULL,
        claim_event = NULL, start_event = NULL WHERE {_WITHOUT_EVENT};
+ALTER TABLE node ADD COLUMN from_event INTEGER NOT NULL DEFAULT 0;
+UPDATE node SET from_event = (SELECT coalesce(max(seq), 0) FROM event);
 DROP INDEX task_by_state;
 CREATE INDEX task_by_state ON task (state DESC, completed_at, agent)
  WHERE state <> 'READY' AND (state <> 'COMPLETED' OR life IS NULL)

@@ -13,8 +13,9 @@ from ..task import ENDED, State
 from .artifact_inputs import missing_count
 from .ends import spread
 from .reviving import alive_again
+from .senders import check_not_quarantined, check_sender
 from .spending import settle_elsewhere
-from .transaction import Transaction, check_not_quarantined, check_sender
+from .transaction import Transaction
 
 COUNTED_MAX = 1000
 # Whoever still waits: a task that has not ended by an open edge or for an input, or a graph.

@@ -66,6 +66,7 @@ class GenerationFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = -1
+        self._next = 0  # which of the two is written next: the older one, or the torn one
 
     def read(self) -> Mark | None:
         """The newest whole mark; None when there is no file or no whole mark in it."""
@@ -77,16 +78,15 @@ class GenerationFile:
             raw = os.read(fd, 2 * _SLOT)
         finally:
             os.close(fd)
-        marks = [mark for slot in (raw[:_SLOT], raw[_SLOT:]) if (mark := _parse(slot))]
-        return max(marks, key=lambda mark: mark.generation, default=None)
+        return max(filter(None, _marks(raw)), key=lambda mark: mark.generation, default=None)
 
     def write(self, mark: Mark) -> None:
         """Durable when it returns."""
         if self._fd < 0:
             self._open()
-        slot = _SLOT * (mark.generation % 2)
-        os.pwrite(self._fd, _render(mark), slot)
+        os.pwrite(self._fd, _render(mark), _SLOT * self._next)
         os.fdatasync(self._fd)
+        self._next = 1 - self._next
 
     def read_place(self) -> Place | None:
         """Where the home lay when it was opened last; None: nobody wrote it down, or it is torn."""
@@ -122,6 +122,9 @@ class GenerationFile:
 
     def _open(self) -> None:
         self._fd = _plain(self._path, os.O_RDWR | os.O_CREAT)
+        first, second = _marks(os.pread(self._fd, 2 * _SLOT, 0))
+        newer_first = first is not None and (second is None or second.generation < first.generation)
+        self._next = 1 if newer_first else 0
         if os.fstat(self._fd).st_size < 2 * _SLOT:
             # The file has its full length from the start: later writes change no metadata.
             os.pwrite(self._fd, b" " * (2 * _SLOT), 0)
@@ -157,6 +160,11 @@ def _said(place: Place) -> str:
 
 def _summed(text: str) -> str:
     return f"{text} sum {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _marks(raw: bytes) -> tuple[Mark | None, Mark | None]:
+    """What the two slots hold; None where nothing whole stands."""
+    return _parse(raw[:_SLOT]), _parse(raw[_SLOT:])
 
 
 def _parse(slot: bytes) -> Mark | None:

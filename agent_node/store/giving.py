@@ -14,8 +14,9 @@ from ..strict import JsonValue
 from ..task import State, Task
 from .move_tables import OF_A_MOVE
 from .rows import SET_ASIDE, find_task, task_aside
+from .senders import check_sender, check_term
 from .spending import Ask, afford_move
-from .transaction import Transaction, check_sender, check_term, may_change
+from .transaction import Transaction, may_change
 from .transfers import (
     Record,
     find_record,

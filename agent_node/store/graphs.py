@@ -20,14 +20,9 @@ from .ends import settle, spread
 from .newcomers import no_disk_for
 from .planting import known_graph, objection, plant
 from .reviving import add_member
+from .senders import check_not_quarantined, check_sender, check_term
 from .spawning import ask_to_wait
-from .transaction import (
-    Transaction,
-    check_not_quarantined,
-    check_sender,
-    check_term,
-    may_change,
-)
+from .transaction import Transaction, may_change
 
 
 def submit(tx: Transaction, command: Submit) -> Submitted:

@@ -15,7 +15,8 @@ from .ends import settle, spread
 from .newcomers import NewTask, circle, insert_tasks, unknown
 from .reviving import add_member
 from .rows import new_row
-from .transaction import Transaction, check_sender, check_term
+from .senders import check_sender, check_term
+from .transaction import Transaction
 
 _KNOWN = """
 SELECT t.uid, t.spec, t.key FROM json_each(:wanted) w JOIN task t ON t.{column} = w.value

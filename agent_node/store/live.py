@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..strict import JsonValue
     from .beats import Beaten
     from .ready import Ready
+    from .transaction import NodeRow
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Live:
     # The number of the event up to which was looked for the task that completed last, and that one.
     last_completed: tuple[int, tuple[JsonValue, ...] | None] = (0, None)
     last_event: int | None = None  # the number of the newest event; None: not known
+    node: NodeRow | None = None  # the node's own row, as it was committed last; None: not known
     life: tuple[str, int] | None = None  # of this boot, and its number; None: not known
     tokens: list[str] = field(default_factory=list)  # that nobody has been given yet
     order_ms: int | None = None  # the latest moment at which something came or was claimed

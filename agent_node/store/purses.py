@@ -7,7 +7,8 @@ from decimal import Decimal
 from ..budget import DAG, NODE, NOTHING, Purse, amount_of, day_of, plus, text_of
 from ..budget_words import Budgets, BudgetSet, ScopeFacts, SetBudget
 from ..commands import Because
-from .transaction import Transaction, check_not_quarantined, check_sender
+from .senders import check_not_quarantined, check_sender
+from .transaction import Transaction
 from .unaffordable import bring_back, waiting_for
 
 _PURSE = "SELECT spent, reserved FROM spending WHERE scope = ? AND day = ?"

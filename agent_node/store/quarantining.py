@@ -10,7 +10,8 @@ from ..moves import Hello, Quarantine, Release
 from ..task import State
 from ..ulid import later_ulid
 from .history import file_attempt
-from .transaction import Transaction, check_sender, is_other_hub, may_change, other_hub
+from .senders import check_sender, is_other_hub, other_hub
+from .transaction import Transaction, may_change
 
 
 def quarantine(tx: Transaction, command: Quarantine) -> None:

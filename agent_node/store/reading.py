@@ -50,7 +50,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
     """The node in numbers; the counts are kept, the rest is read from indexes."""
     node, unmet = tx.node, _unmet(tx)
     return NodeFacts(
-        name=node.name, incarnation=node.incarnation, generation=node.generation,
+        name=node.name, incarnation=node.incarnation, generation=tx.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
         xfer_floor=node.xfer_floor,
         waits_for_hub=_waits_for_hub(tx),

@@ -17,9 +17,10 @@ from .keeping import keep_copy, kept_task
 from .past_attempts import keep_attempts
 from .reviving import insist
 from .rows import INSERT_TRAVELLED, travelled_row
+from .senders import check_sender
 from .spending import settle, settle_at_home
 from .taking import let_go
-from .transaction import Transaction, check_sender, may_change
+from .transaction import Transaction, may_change
 from .transfers import find_record
 
 _FLAGGED = "quarantined = 1 AND state IN ('READY', 'PARKED')"

@@ -13,14 +13,9 @@ from .care import let_go_of_care
 from .comings import arrived, left
 from .keeping import keep_moved
 from .move_tables import OF_A_MOVE
+from .senders import check_not_quarantined, check_sender, check_term
 from .spending import await_end, give_money_back
-from .transaction import (
-    Transaction,
-    check_not_quarantined,
-    check_sender,
-    check_term,
-    may_change,
-)
+from .transaction import Transaction, may_change
 from .transfers import (
     IN_ESCROW,
     Record,

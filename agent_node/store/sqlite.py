@@ -115,16 +115,15 @@ class SqliteStore:
         if not tx.generation_due and self._clock.boottime() - self._raised_at < 1.0:
             self.unraised = True
             return None
-        node, raised = tx.node, tx.node.generation + 1
-        self._db.execute("UPDATE node SET generation = ?", (raised,))
-        return Mark(raised, node.incarnation, node.machine)
+        node = tx.node
+        return Mark(tx.raise_generation(), node.incarnation, node.machine)
 
     def _after_commit(self, tx: Transaction, raised: Mark | None) -> None:
         for state, number in tx.moved.items():
             self._counts[state] = self._counts.get(state, 0) + number
         self._note_idle(tx)
         self.live.order_ms = tx.order_ms or self.live.order_ms
-        self.live.last_event, self.live.life = tx.last_event, tx.life
+        self.live.last_event, self.live.life, self.live.node = tx.last_event, tx.life, tx.known_node
         self._owes_hearsay = self._owes_hearsay or tx.heard
         try:
             self._write_beside(raised)
@@ -180,8 +179,9 @@ class SqliteStore:
         `distrust` is why it is one, where the caller knows that by itself.
         """
         self._take_back_hearsay()
-        node = self._transaction().node
-        mark, file = Mark(node.generation, node.incarnation, node.machine), self._file.read()
+        tx = self._transaction()
+        node, file = tx.node, self._file.read()
+        mark = Mark(tx.generation, node.incarnation, node.machine)
         why = distrust or self._file.copied(self.path) or judge(
             database=mark, file=file, here=machine, unknown_attempts=unknown_attempts
         )
@@ -192,12 +192,12 @@ class SqliteStore:
     def _settle(self, why: str | None, mark: Mark, file: Mark | None, *, machine: str) -> None:
         node = self._transaction().node
         if why is None:
-            if node.generation == 0:
+            if mark.generation == 0:
                 self._file.write(mark)  # first: a database that has come further needs its file
                 self.apply(commands.Raise())
             elif file != mark:
                 self._file.write(mark)
-        elif node.state != "quarantined" or (file and file.generation > node.generation):
+        elif node.state != "quarantined" or (file and file.generation > mark.generation):
             self._quarantine(why, machine=machine, newest=file or mark)
 
     def _take_back_hearsay(self) -> None:
@@ -214,11 +214,12 @@ class SqliteStore:
         """Under an incarnation later than any that this home had, in whichever file it stands."""
         self._db.execute("BEGIN IMMEDIATE")
         tx = self._transaction()
-        generation = max(tx.node.generation, newest.generation)
+        generation = max(tx.generation, newest.generation)
         incarnation = max(tx.node.incarnation, newest.incarnation)
         tx.set_node(
-            state="active", machine=machine, generation=generation, incarnation=incarnation
-        )
+            state="active", machine=machine, generation=generation, incarnation=incarnation,
+            from_event=tx.next_event - 1,
+        )  # fmt: skip
         quarantining.enter_quarantine(tx, why, by="agent-node")
         tx.flush()
         raised = self._raise_generation(tx)

@@ -14,14 +14,9 @@ from .edges import tie_inputs
 from .move_tables import OF_A_MOVE
 from .past_attempts import keep_attempts
 from .rows import INSERT_OFFERED, INSERT_SILENT, Life, silent_row, travelled_row
+from .senders import check_not_quarantined, check_sender, check_term
 from .spending import settle_at_home
-from .transaction import (
-    Transaction,
-    check_not_quarantined,
-    check_sender,
-    check_term,
-    may_change,
-)
+from .transaction import Transaction, may_change
 from .transfers import (
     Record,
     find_record,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..clock import Clock, iso
 from ..compact import writer
-from ..errors import BrokenRule, Refused
+from ..errors import BrokenRule
 from ..strict import JsonObject, JsonValue
 from ..task import CHANGES, State
 from .live import Live
@@ -55,6 +55,7 @@ class NodeRow(NamedTuple):
     drain_until: str | None
     drain_then: str | None
     hub_instance: str | None = None
+    from_event: int = 0  # the newest one when `generation` was written; each later one counts
 
 
 _NODE_COLUMNS = ", ".join(NodeRow._fields)
@@ -68,7 +69,6 @@ class Transaction:
     heard = False  # of a later incarnation of another node
     instance: str | None = None  # of the hub whose command this is; None: it says none
     obeyed: tuple[int, str | None] | None = None  # the term and instance that were found in order
-    _node: NodeRow | None = None
     order_ms: int | None = None  # this moment as turns count it; None: nobody has asked yet
     usual_growth: int | None = None  # what a turn of the usual pace has grown by until then
     _has_left = False  # some row has gone, and what that changes has not been looked at
@@ -92,6 +92,8 @@ class Transaction:
         self.heard_of: set[object] = set()
         self.records: dict[str, Record | None] = {}  # transfers that were looked up, as they are
         self.last_event = live.last_event  # the newest that is written; None: nobody has asked yet
+        self.wrote_events = False
+        self.known_node = live.node  # the node's own row; None: not read since it was changed
         self.life = live.life  # which one claims are of; None: not known
         self._counts = counts
         self._need_sets: dict[str, int] = {}
@@ -100,17 +102,32 @@ class Transaction:
 
     @property
     def node(self) -> NodeRow:
-        """The node's row, read once a transaction unless it was changed on the way."""
-        if self._node is None:
+        """The node's row, read once and again after each change."""
+        if self.known_node is None:
             row = self.db.execute(f"SELECT {_NODE_COLUMNS} FROM node").fetchone()
-            self._node = NodeRow(*row)
-        return self._node
+            self.known_node = NodeRow(*row)
+        return self.known_node
+
+    @property
+    def generation(self) -> int:
+        """How far this database has come: every event takes it one further, and so does a raise.
+        0: it was never raised yet, which only a new one is.
+        """
+        node, newest = self.node, self.next_event - self.events_due - 1
+        return node.generation and node.generation + newest - node.from_event
+
+    def raise_generation(self) -> int:
+        """Further than before this command: by its events, or without any by the node's row."""
+        if not (self.wrote_events and self.node.generation):
+            self.db.execute("UPDATE node SET generation = generation + 1")
+            self.known_node = None
+        return self.generation
 
     def set_node(self, **values: str | int | None) -> None:
         """Change the node's row."""
         columns = ", ".join(f"{name} = :{name}" for name in values)
         self.db.execute(f"UPDATE node SET {columns}", values)
-        self._node = self.obeyed = self.life = None
+        self.known_node = self.obeyed = self.life = None
         self.changed = True
 
     def count(self, state: str) -> int:
@@ -175,7 +192,7 @@ class Transaction:
         """Events in the order in which they happened; the first value of each is its number."""
         numbered = [(n, *row) for n, row in enumerate(rows, self.next_event)]
         self.db.executemany(statement, numbered)
-        self.last_event = self.next_event - 1 + len(numbered)
+        self.last_event, self.wrote_events = self.next_event - 1 + len(numbered), True
 
     def write_later(self, statement: str, values: tuple[object, ...]) -> None:
         """Rows that nothing in this command reads again: a batch of them costs what one does."""
@@ -192,7 +209,7 @@ class Transaction:
             self._note_gone()
         if self._events:
             self.db.executemany(_EVENT, self._events)
-            self.last_event = self.next_event - 1
+            self.last_event, self.wrote_events = self.next_event - 1, True
             self._events = []
         rows, self._rows = self._rows, {}
         for statement, values in rows.items():
@@ -241,54 +258,3 @@ def may_change(new: State, *only: State) -> str:
         raise BrokenRule(f"the table of states does not lead from {only} to {new}")
     names = ", ".join(f"'{old}'" for old in allowed)
     return f"state IN ({names})"
-
-
-def check_sender(tx: Transaction, *, incarnation: str | None, term: int | None) -> None:
-    """Refuse a word meant for an earlier life of this node, or from a hub that was replaced."""
-    if incarnation is not None and incarnation != tx.node.incarnation:
-        raise Refused(
-            "other_incarnation",
-            f"{tx.node.name} is now {tx.node.incarnation}, not {incarnation}; nothing changed",
-            "other_incarnation",
-        )
-    check_term(tx, term)
-
-
-def check_term(tx: Transaction, term: int | None) -> None:
-    """Refuse a hub whose term is lower than one that was seen here."""
-    if term is None or tx.obeyed == (term, tx.instance):
-        return
-    node = tx.node
-    if term < node.term:
-        raise Refused(
-            "old_term",
-            f"{node.name} has seen term {node.term} of hub {node.hub};"
-            f" this one says {term}; nothing changed",
-            "old_term",
-        )
-    if is_other_hub(node, term, tx.instance):
-        raise Refused("other_hub", other_hub(node), "other_hub")
-    tx.obeyed = (term, tx.instance)
-
-
-def is_other_hub(node: NodeRow, term: int, instance: str | None) -> bool:
-    """Whether another hub spoke here first with this very term. Who names no instance is believed:
-    an older hub does not know the word.
-    """
-    known = node.hub_instance
-    return term == node.term and None not in (known, instance) and instance != known
-
-
-def other_hub(node: NodeRow) -> str:
-    """Why the second of two hubs with one term is refused."""
-    return (
-        f"{node.name} obeys another hub of term {node.term} that is named {node.hub}; nothing"
-        " changed; end one of the two, or let this one take over with a higher term"
-    )
-
-
-def check_not_quarantined(tx: Transaction) -> None:
-    """Refuse what would change anything on a node whose tasks may live elsewhere."""
-    if tx.node.state == "quarantined":
-        text = f"{tx.node.name} is quarantined: {tx.node.reason}"
-        raise Refused("quarantined", text, "quarantined")

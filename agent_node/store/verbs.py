@@ -57,7 +57,7 @@ def answer(tx: Transaction, query: Query[Any]) -> object:
 
 def _raise(tx: Transaction, command: commands.Raise) -> int:
     tx.changed = tx.generation_due = True
-    return tx.node.generation + 1
+    return tx.generation + 1
 
 
 _COMMANDS: dict[type, Callable[..., object]] = {

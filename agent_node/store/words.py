@@ -16,8 +16,9 @@ from .giving import gone
 from .reowning import OLD_COPY
 from .reviving import ended_by_word, insist
 from .rows import find_task
+from .senders import check_not_quarantined, check_sender
 from .spending import settle
-from .transaction import Transaction, check_not_quarantined, check_sender, may_change, to_json
+from .transaction import Transaction, may_change, to_json
 from .turns import arrive_anew, set_anew
 
 _LISTS = ("skills", "tags", "models", "fallback_models")

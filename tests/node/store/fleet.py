@@ -16,6 +16,8 @@ from tests.builders import DAY, a_task
 from tests.node.store.hub_double import NAMES, Hub, Sent
 from tests.node.store.test_sqlite import read_only
 
+_HOW_FAR = """SELECT incarnation, state,
+       generation + (SELECT coalesce(max(seq), 0) FROM event) - from_event FROM node"""
 ENDED = {"COMPLETED", "CANCELLED", "FAILED", "DEAD_LETTERED"}
 
 
@@ -194,8 +196,7 @@ class Fleet(Hub):
     def _check_node(self, name: str) -> tuple[str, str, list[tuple[str, str, int]]]:
         node = self.nodes[name]
         with closing(read_only(node.place)) as db:
-            query = "SELECT incarnation, state, generation FROM node"
-            life, state, generation = db.execute(query).fetchone()
+            life, state, generation = db.execute(_HOW_FAR).fetchone()
             # What had ended before a restore is an old copy (2): nobody may take it for the task.
             tasks = db.execute("SELECT uid, state, quarantined = 2 FROM task").fetchall()
         mark = GenerationFile(node.place / "generation").read()

@@ -12,6 +12,7 @@ import pytest
 from agent_node import commands as c
 from agent_node import queries as q
 from agent_node.store import database
+from agent_node.store.generation import GenerationFile, Mark, machine_id
 from agent_node.store.schema import STEPS
 from tests.builders import DAY, NodeAtHand, a_task, uid
 from tests.node.store.test_from_version_7 import columns
@@ -69,6 +70,39 @@ def test_tasks_counts_and_attempts_are_the_same(old: tuple[NodeAtHand, Path]) ->
         assert mine.events == (theirs.events if task != UNTOLD else theirs.events[:-1])
     assert [one.uid for one in again.ask(q.OpenAttempts())] == [RUNNING]
     assert (again.facts().last_task or {})["uid"] == DEAD
+    again.close()
+
+
+def test_an_older_copy_is_noticed_at_the_first_start_of_the_new_version(
+    old: tuple[NodeAtHand, Path],
+) -> None:
+    """Fails when events of before count: a copy that is older would seem to be further on."""
+    _, home = old
+    with closing(sqlite3.connect(home / "queue.db")) as db, db:
+        db.execute("UPDATE node SET generation = 5, machine = ?", (machine_id(),))
+        (life,) = db.execute("SELECT incarnation FROM node").fetchone()
+    file = GenerationFile(home / "generation")
+    file.write(Mark(6, life, machine_id()))
+    file.close()
+    again = NodeAtHand(Sqlite(), home)
+    assert again.facts().state == "quarantined"
+    again.close()
+
+
+def test_the_generation_goes_on_from_where_it_was(old: tuple[NodeAtHand, Path]) -> None:
+    _, home = old
+    with closing(sqlite3.connect(home / "queue.db")) as db, db:
+        db.execute("UPDATE node SET generation = 5, machine = ?", (machine_id(),))
+        (life,) = db.execute("SELECT incarnation FROM node").fetchone()
+    file = GenerationFile(home / "generation")
+    file.write(Mark(5, life, machine_id()))
+    file.close()
+    again = NodeAtHand(Sqlite(), home)
+    assert again.facts().state == "active"
+    before = again.facts().generation
+    assert before >= 5
+    again.has(a_task(9))
+    assert again.facts().generation > before
     again.close()
 
 

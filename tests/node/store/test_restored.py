@@ -183,6 +183,26 @@ def test_attempts_that_the_database_knows_are_no_cause_for_alarm(node: NodeAtHan
     assert node.facts().state == "active"
 
 
+@pytest.mark.parametrize("opened_anew", [False, True], ids=["by one process", "by one each"])
+def test_the_mark_before_is_there_whichever_was_torn(tmp_path: Path, opened_anew: bool) -> None:
+    """Fails when two marks in a row go to one slot: generations rise by more than one at a time."""
+    path = tmp_path / "generation"
+    file = GenerationFile(path)
+    for number in range(2, 20, 2):
+        if opened_anew:
+            file.close()
+            file = GenerationFile(path)
+        file.write(Mark(number, "life", "machine"))
+        whole = path.read_bytes()
+        assert GenerationFile(path).read() == Mark(number, "life", "machine")
+        torn = "x" * len(str(number))
+        path.write_bytes(whole.replace(f" {number} ".encode(), f" {torn} ".encode()))
+        before = GenerationFile(path).read()
+        assert before == (Mark(number - 2, "life", "machine") if number > 2 else None)
+        path.write_bytes(whole)
+    file.close()
+
+
 def test_a_torn_mark_leaves_the_one_before(node: NodeAtHand) -> None:
     node.has(a_task())
     for number in range(3):
