@@ -97,13 +97,14 @@ def claim_for(tx: Transaction, agent: str) -> Claimed | NothingToClaim:
     """The same for whoever has the agent's name alone."""
     boot, token = tx.clock.boot_id(), _a_token(tx)
     values: _Values = {
-        "agent": agent, "now": tx.stamp, "boot": boot, "token": token, "event": tx.next_event,
+        "agent": agent, "now": tx.stamp, "boot": boot, "token": token,
         "under_way": sum(map(tx.count, UNDERWAY)), "grown": usual_growth(tx),
         "life": life_of(tx, boot),
     }  # fmt: skip
     particular = tx.live.paces or tx.live.budgeted
     while True:
         query, ask = _how(tx, values) if particular else (_TAKE_FIRST, None)
+        values["event"] = tx.next_event  # only now: what cannot be afforded was written of first
         row = tx.db.execute(query, values).fetchone()
         if row is None:
             break
@@ -111,7 +112,6 @@ def claim_for(tx: Transaction, agent: str) -> Claimed | NothingToClaim:
         tx.moves(State.READY, State.CLAIMED)
         if hash_of(said[-1]) != sha256:
             _set_aside(tx, said[0])
-            values["event"] = tx.next_event
             continue
         if ask is not None:
             ask.reserve()

@@ -98,17 +98,22 @@ def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
     return tx.db.execute(_FORGET_EVENTS, before).rowcount
 
 
+_UNNEEDED = f"NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})"
 # Events are not in the order of their times where a clock was put back or forward; but they are
-# read from the oldest one, and not all of them for nothing.
-_IS_OLD = """e.at < :before AND e.seq < coalesce((
-       SELECT seq FROM event WHERE at >= :before AND at <= :stamp ORDER BY seq LIMIT 1), 1 << 62)"""
+# read from the oldest one, up to the first that is young, and never more of them than may go now.
+# What completed and has its attempt in its own row is in no index: the event says which it was.
+_FRONT = f"""
+FROM (SELECT e.seq, e.at >= :before AS young, task.uid, task.state FROM event e
+        LEFT JOIN task ON e.state = 'COMPLETED' AND task.uid = e.uid AND task.end_event = e.seq
+             AND task.state = 'COMPLETED' AND task.life IS NOT NULL
+       WHERE (e.at >= :before AND e.at <= :stamp) OR (e.at < :before AND (
+             task.uid IS NULL OR (task.completed_at < :before AND {_UNNEEDED})))
+       ORDER BY e.seq LIMIT :limit) AS front"""
+_GOES = f"NOT young AND front.seq < coalesce((SELECT min(seq) {_FRONT} WHERE young), 1 << 62)"
 _FORGET_EVENTS = f"""
 DELETE FROM event WHERE seq IN (
-  SELECT e.seq FROM event e
-   WHERE {_IS_OLD} AND e.seq < (SELECT max(seq) FROM event)
-     AND NOT (e.state = 'COMPLETED' AND EXISTS (
-       SELECT 1 FROM task t WHERE t.uid = e.uid AND t.end_event = e.seq AND t.life IS NOT NULL))
-   ORDER BY e.seq LIMIT :limit)
+  SELECT front.seq {_FRONT} WHERE {_GOES} AND uid IS NULL
+     AND front.seq < (SELECT max(seq) FROM event))
 """
 
 
@@ -146,17 +151,12 @@ def raise_floor(tx: Transaction, xfer: str) -> None:
         tx.set_node(xfer_floor=xfer)
 
 
-_UNNEEDED = f"NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})"
-# What completed and has its attempt in its own row is in no index: the event says which it was.
 _OLD_TASKS = f"""
 SELECT uid, state FROM task
  WHERE completed_at < :before AND {by_state(State.COMPLETED, State.FAILED, State.CANCELLED)}
    AND {_UNNEEDED}
 UNION ALL
-SELECT task.uid, task.state FROM event e CROSS JOIN task ON task.uid = e.uid
- WHERE {_IS_OLD} AND e.state = 'COMPLETED' AND task.end_event = e.seq
-   AND task.state = 'COMPLETED' AND task.life IS NOT NULL AND task.completed_at < :before
-   AND {_UNNEEDED}
+SELECT uid, state {_FRONT} WHERE {_GOES} AND uid IS NOT NULL
  LIMIT :limit
 """
 
@@ -172,4 +172,7 @@ def _forget_tasks(tx: Transaction, before: dict[str, str | int]) -> int:
         tx.db.execute("DELETE FROM attempt WHERE uid = ?", (uid,))
         tx.db.execute("DELETE FROM task WHERE uid = ?", (uid,))
         tx.moves(state, None)
+        last = tx.live.last_completed[1]
+        if last is not None and last[0] == uid:
+            tx.live.last_completed = (0, None)  # who asks next looks for one that is still here
     return len(rows)

@@ -208,3 +208,13 @@ class Forgets(Contract):
         assert last() == (uid(3), "completed")
         node.reopen()
         assert last() == (uid(3), "completed")
+
+    def test_the_task_that_ended_last_is_one_that_is_still_here(self, node: NodeAtHand) -> None:
+        """Fails when the one that was told last is told again after it was forgotten."""
+        node.finish(node.running(a_task(1)))
+        assert (node.facts().last_task or {})["uid"] == uid(1)
+        forget(node)
+        assert node.state(uid(1)) is None
+        assert node.facts().last_task is None
+        node.reopen()
+        assert node.facts().last_task is None
