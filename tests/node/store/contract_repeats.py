@@ -8,6 +8,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
+from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
 from tests.builders import NodeAtHand, a_task, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
@@ -99,6 +100,27 @@ class Repeats(Contract):
         rehearsed = node.say(command, dry_run=True)
         assert node.dump() == was
         assert node.say(command) == rehearsed
+
+    def test_events_of_a_rehearsal_or_of_what_is_refused_take_no_numbers(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when the newest number is remembered before its event is durable: the generation
+        would be further than the database, and the next start a quarantine.
+        """
+        node.has(a_task(1))
+        before = node.facts().event_seq
+        node.say(c.Cancel(uid(1)), dry_run=True)
+        node.say(c.Add((a_task(2),)), dry_run=True)
+        refused = c.Cancel(uid(1), sender=c.Sender("hub:arc", None, "01Z" + "0" * 23))
+        assert node.store is not None
+        with pytest.raises(Refused):
+            node.store.together([c.Add((a_task(3),)), refused])
+        node.clock.advance(2)
+        node.has(a_task(4))
+        assert node.facts().event_seq == before + 1
+        generation = node.facts().generation
+        node.reopen()
+        assert (node.facts().state, node.facts().generation) == ("active", generation)
 
     @pytest.mark.parametrize("name", [n for n, (_, _, outcome) in REPEATS.items() if outcome])
     def test_no_word_of_the_protocol_loses_the_task(self, node: NodeAtHand, name: str) -> None:

@@ -175,6 +175,17 @@ def test_an_attempt_on_the_disk_that_the_database_does_not_know_quarantines(
     assert node.facts().state == "quarantined"
 
 
+def test_a_new_home_that_is_quarantined_at_once_has_a_generation(tmp_path: Path) -> None:
+    """Fails when the events of a quarantine stand for the first raise: 0 says that none ever was,
+    and such a database needs no file.
+    """
+    (tmp_path / "tasks" / uid() / "1").mkdir(parents=True)
+    node = NodeAtHand(Sqlite(), tmp_path)
+    assert node.facts().state == "quarantined"
+    assert mark_of(node).generation == node.facts().generation > 0
+    node.close()
+
+
 def test_attempts_that_the_database_knows_are_no_cause_for_alarm(node: NodeAtHand) -> None:
     got = node.running(a_task())
     (node.place / "tasks" / uid() / "1").mkdir(parents=True)
