@@ -1,4 +1,4 @@
-"""Holds what the process knows of its queue and the database does not."""
+"""Holds what the process remembers of its queue from one transaction to the next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Live:
-    """What the process knows and the database does not: it changes between transactions."""
+    """What the database does not say, or would have to be asked for again in each transaction."""
 
     dispatching: bool = False
     disk_low: bool = False

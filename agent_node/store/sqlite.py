@@ -51,7 +51,7 @@ class SqliteStore:
         self._rng = rng
         self._file = GenerationFile(home / "generation")
         self._raised_at = clock.boottime()
-        self.unraised = False  # something changed since the generation was last raised
+        self.unraised = False  # something changed since the file was last told
         self.broken = False  # the disk failed: nothing may be built upon this connection
         self._owes_hearsay = False
         self._counts = counted(db)
@@ -111,7 +111,7 @@ class SqliteStore:
         )
 
     def _raise_generation(self, tx: Transaction) -> Mark | None:
-        """The next generation: with every move, and once a second while anything else changes."""
+        """What the file is told: with every move, and once a second while anything else changes."""
         if not tx.generation_due and self._clock.boottime() - self._raised_at < 1.0:
             self.unraised = True
             return None

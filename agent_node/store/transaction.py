@@ -55,7 +55,7 @@ class NodeRow(NamedTuple):
     drain_until: str | None
     drain_then: str | None
     hub_instance: str | None = None
-    from_event: int = 0  # the newest one when `generation` was written; each later one counts
+    from_event: int = 0  # events up to this one are in `generation`; each later one counts once
 
 
 _NODE_COLUMNS = ", ".join(NodeRow._fields)
