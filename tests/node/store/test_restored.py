@@ -186,6 +186,35 @@ def test_a_new_home_that_is_quarantined_at_once_has_a_generation(tmp_path: Path)
     node.close()
 
 
+def test_a_quarantine_is_entered_once_however_often_it_starts(node: NodeAtHand) -> None:
+    """Fails when the file is held against the node's row alone, which events do not change."""
+    node.has(a_task())
+    node.close()
+    (node.place / "tasks" / uid() / "1").mkdir(parents=True)
+    node.open()
+    was = node.facts()
+    assert was.state == "quarantined"
+    node.reopen()
+    assert (node.facts().state, node.facts().incarnation) == ("quarantined", was.incarnation)
+
+
+def test_a_quarantine_is_later_than_all_that_the_database_was(node: NodeAtHand) -> None:
+    """Fails when events since the node's row was written are left out: the hub has heard of them,
+    and the file may be behind them.
+    """
+    node.has(*(a_task(number) for number in range(1, 6)))
+    before, behind = node.facts(), Mark(1, node.facts().incarnation, mark_of(node).machine)
+    node.close()
+    file = GenerationFile(node.place / "generation")
+    file.write(behind)
+    file.write(behind)
+    file.close()
+    (node.place / "tasks" / uid(9) / "1").mkdir(parents=True)
+    node.open()
+    assert node.facts().state == "quarantined"
+    assert node.facts().generation > before.generation
+
+
 def test_attempts_that_the_database_knows_are_no_cause_for_alarm(node: NodeAtHand) -> None:
     got = node.running(a_task())
     (node.place / "tasks" / uid() / "1").mkdir(parents=True)
