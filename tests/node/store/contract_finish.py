@@ -164,7 +164,7 @@ class Finishes(Contract):
             assert reason in said
 
     def test_a_task_whose_hash_is_wrong_never_runs_and_says_so(self, node: NodeAtHand) -> None:
-        """Fails when the claim skips the hash."""
+        """Fails when the claim skips the hash, or names the event of what it set aside."""
         node.has(a_task(1, body="pay 1 coin"), a_task(2))
         node.close()
         node.backend.damage_spec(node.place, uid(1))
@@ -174,6 +174,7 @@ class Finishes(Contract):
         assert isinstance(node.claim(), c.NothingToClaim)
         assert node.state(uid(1)) == "PARKED"
         assert "hash" in str(node.events(uid(1))[-1]).lower()
+        assert [one["event"] for one in node.events(uid(2))] == ["task_added", "task_claimed"]
 
     def test_a_damaged_task_does_not_travel(self, node: NodeAtHand) -> None:
         """Fails when escrow skips the hash."""

@@ -11,6 +11,7 @@ import pytest
 from agent_node import commands as c
 from agent_node import graph_words as g
 from agent_node import moves as m
+from agent_node import queries as q
 from agent_node.errors import Refused
 from agent_node.graph_document import read_graph
 from agent_node.graphs import Derived, Graph
@@ -185,6 +186,19 @@ class KeepsGraphs(Contract):
         assert (second.title, second.after, first.then) == ("next", graph.id, second.id)
         assert ended(node) == "x"
         assert isinstance(node.claim(), c.NothingToClaim)
+
+    def test_events_have_no_gaps_where_an_end_starts_the_next_graph(self, node: NodeAtHand) -> None:
+        """Fails when tasks come in before the events ahead of them are written: a number that no
+        event has counts towards the generation, which the next start may find lower.
+        """
+        submit(node, a_graph(a=[], then={"title": "next", "tasks": {"x": {"subject": "x"}}}))
+        ended(node)
+        assert ended(node) == "x"
+        numbers = [event["seq"] for event in node.ask(q.Events())]
+        assert numbers == [*range(1, len(numbers) + 1)]
+        node.clock.advance(2)
+        node.reopen()
+        assert node.facts().state == "active"
 
     def test_a_graph_that_failed_starts_nothing(self, node: NodeAtHand) -> None:
         submit(node, a_graph(a=[], then={"title": "next", "tasks": {"x": {"subject": "x"}}}))
