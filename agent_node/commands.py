@@ -267,7 +267,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Raise(Command["int"]):
+class Raise(Command["None"]):
     """Raise the generation; the file beside the database follows before any answer leaves."""
 
 

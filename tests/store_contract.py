@@ -1,7 +1,8 @@
 """The whole promise of a task store: every backend passes these cases unchanged.
 
 A backend's test class names this one as its base and fills in four methods: how its store is
-opened, how somebody else reads all its tables, and how a test damages it.
+opened, how somebody else reads all its tables, and how a test damages it. With a fifth it may say
+what it would never find again by itself.
 """
 
 from __future__ import annotations

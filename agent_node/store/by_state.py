@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..task import State
 
 # What the index holds, word for word: SQLite takes it only where a query says the same. READY tasks
-# have an index of their own, and completed ones are found by their events (done_tables.py).
+# have an index of their own, and completed ones are found by their events (end_tables.py).
 _INDEXED = "{of}state <> 'READY' AND ({of}state <> 'COMPLETED' OR {of}life IS NULL)"
 
 

@@ -9,7 +9,7 @@ from ..spec import hash_of
 from ..task import UNDERWAY, State
 from .by_state import by_state
 from .care import FOREVER, let_anyone, words_against_others
-from .history import life_of
+from .history import this_life
 from .live import ClaimedRow
 from .purses import purse_of
 from .rows import JUST_CLAIMED, claimed_task
@@ -99,7 +99,7 @@ def claim_for(tx: Transaction, agent: str) -> Claimed | NothingToClaim:
     values: _Values = {
         "agent": agent, "now": tx.stamp, "boot": boot, "token": token,
         "under_way": sum(map(tx.count, UNDERWAY)), "grown": usual_growth(tx),
-        "life": life_of(tx, boot),
+        "life": this_life(tx, boot),
     }  # fmt: skip
     particular = tx.live.paces or tx.live.budgeted
     while True:
@@ -199,9 +199,11 @@ def _out_of_money(tx: Transaction) -> str | None:
     return None if purse is None else objection(purse, NOTHING, URGENT + 1)
 
 
+_UNDER_WAY = f"SELECT count(*) FROM task WHERE agent = ? AND {by_state(*UNDERWAY)}"
+
+
 def _running(tx: Transaction, agent: str) -> int:
-    query = f"SELECT count(*) FROM task WHERE agent = ? AND {by_state(*UNDERWAY)}"
-    (number,) = tx.db.execute(query, (agent,)).fetchone()
+    (number,) = tx.db.execute(_UNDER_WAY, (agent,)).fetchone()
     return int(number)
 
 

@@ -76,7 +76,8 @@ def settle(tx: Transaction, uids: Iterable[str], *states: State) -> dict[str, Ca
 
 
 _TO_READY = (
-    "UPDATE task SET state = 'READY', blocked_by = '[]', wake_at = NULL, ready_at = ?"
+    "UPDATE task SET state = 'READY', blocked_by = '[]', wake_at = NULL, ready_at = ?,"
+    " released = 1"
     f" WHERE seq = ? AND {may_change(State.READY, State.PENDING)}"
 )
 _TO_LATER = (

@@ -81,7 +81,7 @@ def file_attempt(tx: Transaction, uid: str) -> None:
         tx.db.execute(_CLEAR, (uid,))
 
 
-def life_of(tx: Transaction, boot: str) -> int:
+def this_life(tx: Transaction, boot: str) -> int:
     """The life of this moment: another boot, machine or incarnation is another one. The first claim
     of a new one writes it down.
     """

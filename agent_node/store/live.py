@@ -37,6 +37,7 @@ class Live:
     budgeted: bool = False  # whether anything here has, or may have had, a limit of money
     # The number of the event up to which was looked for the task that completed last, and that one.
     last_completed: tuple[int, tuple[JsonValue, ...] | None] = (0, None)
+    generation: int = 0  # that the file beside the database was told last
     last_event: int | None = None  # the number of the newest event; None: not known
     node: NodeRow | None = None  # the node's own row, as it was committed last; None: not known
     life: tuple[str, int] | None = None  # of this boot, and its number; None: not known

@@ -6,7 +6,7 @@ from .transaction import Transaction
 
 # A task that became READY when it was added, and stays as it came, became so in the order of `seq`.
 # Every other way to READY leaves one of these marks for ever; those alone are in an index by time.
-_LATER = "(attempt > 0 OR epoch > 1 OR shared = 1 OR not_before IS NOT NULL)"
+_LATER = "(attempt > 0 OR epoch > 1 OR shared = 1 OR not_before IS NOT NULL OR released = 1)"
 _OLDEST_LATER = f"SELECT min(ready_at) FROM task WHERE state = 'READY' AND {_LATER}"
 # None before this row is a first-comer, and none will be: what was claimed comes back marked.
 _OLDEST_FIRST_COMER = f"""

@@ -37,7 +37,7 @@ from .oldest import oldest_ready_at
 from .past_attempts import attempts_of
 from .purses import remaining_usd
 from .rows import WHOLE, WITHOUT_BODY, task_of, with_history
-from .transaction import LAST_EVENT, Transaction
+from .transaction import Transaction
 from .transfers import HELD_HERE
 from .turns import orders_of
 from .unaffordable import unaffordable_count
@@ -50,7 +50,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
     """The node in numbers; the counts are kept, the rest is read from indexes."""
     node, unmet = tx.node, _unmet(tx)
     return NodeFacts(
-        name=node.name, incarnation=node.incarnation, generation=tx.generation,
+        name=node.name, incarnation=node.incarnation, generation=tx.live.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
         xfer_floor=node.xfer_floor,
         waits_for_hub=_waits_for_hub(tx),
@@ -63,7 +63,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         unmet=unmet, unmet_more=_unmet_more(tx, unmet), last_task=_last_task(tx),
         next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
-        event_seq=_one(tx, LAST_EVENT),
+        event_seq=tx.newest_event,
         awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
         retried=retried_count(tx), artifacts_missing=missing_count(tx), graphs=graph_count(tx),
         unaffordable=unaffordable_count(tx),
@@ -131,13 +131,14 @@ def _text(tx: Transaction, query: str) -> str | None:
     return None if value is None else str(value)
 
 
+_RUNNING = f"SELECT agent FROM task WHERE {by_state(*UNDERWAY)}"
+
+
 def _agents(tx: Transaction) -> tuple[AgentFacts, ...]:
     db = tx.db
     running = Counter(
         agent
-        for (agent,) in db.execute(
-            f"SELECT agent FROM task WHERE {by_state(*UNDERWAY)}"
-        )
+        for (agent,) in db.execute(_RUNNING)
     )
     rows = db.execute(
         "SELECT name, state, slots, streak, last_heartbeat, reason FROM agent ORDER BY name"
@@ -166,9 +167,8 @@ def _last_task(tx: Transaction) -> JsonObject | None:
 def _last_completed(tx: Transaction) -> tuple[JsonValue, ...] | None:
     """Of the tasks that completed here; only events that are new since the last look are read."""
     known, last = tx.live.last_completed
-    newest = _one(tx, LAST_EVENT)
     found = tx.db.execute(LAST_COMPLETED, (known,)).fetchone() or last
-    tx.live.last_completed = newest, found
+    tx.live.last_completed = tx.newest_event, found
     return found
 
 

@@ -12,7 +12,7 @@ from ..guessing import Ears, ears_for, parse_domains
 from ..movability import Shape
 from ..strict import JsonObject
 from ..task import State
-from .transaction import LAST_EVENT, Transaction
+from .transaction import Transaction
 
 # A question about 100,000 waiting tasks is answered in the time it takes for 1,000, and a claim
 # pays nothing for it: the store is the one writer, so what was read once only has to be brought
@@ -98,8 +98,7 @@ def _brought_up_to_date(tx: Transaction, ready: Ready) -> bool:
 
 
 def _newest(tx: Transaction) -> int:
-    (newest,) = tx.db.execute(LAST_EVENT).fetchone()
-    return int(newest)
+    return tx.newest_event
 
 
 def _number(ready: Ready, subject: str | None, key: list[object]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .done_tables import DONE
+from .end_tables import ENDS
 from .graph_tables import GRAPHS
 from .move_tables import MOVES
 from .order_tables import ORDER
@@ -271,7 +271,7 @@ CREATE INDEX kept_of ON kept (uid)
 """
 
 STEPS: tuple[str, ...] = (
-    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS, MOVES, DONE,
+    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS, MOVES, ENDS,
 )  # fmt: skip
 VERSION = len(STEPS)
 

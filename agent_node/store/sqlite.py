@@ -138,6 +138,7 @@ class SqliteStore:
         if raised is not None:
             failpoint("generation.before_file")
             self._file.write(raised)
+            self.live.generation = raised.generation
             self._raised_at = self._clock.boottime()
             self.unraised = False
 
@@ -185,6 +186,7 @@ class SqliteStore:
         why = distrust or self._file.copied(self.path) or judge(
             database=mark, file=file, here=machine, unknown_attempts=unknown_attempts
         )
+        self.live.generation = mark.generation
         self._settle(why, mark, file, machine=machine)
         self._file.keep_place(self.path)  # only now: a copy that dies here is looked at again
         return why
@@ -218,7 +220,7 @@ class SqliteStore:
         incarnation = max(tx.node.incarnation, newest.incarnation)
         tx.set_node(
             state="active", machine=machine, generation=generation, incarnation=incarnation,
-            from_event=tx.next_event - 1,
+            counted_event=tx.newest_event,
         )  # fmt: skip
         quarantining.enter_quarantine(tx, why, by="agent-node")
         tx.flush()
@@ -250,7 +252,7 @@ def open_store(
         if check:
             check_whole(db, path)
         if name is not None:
-            _first_row(db, name=name, clock=clock, rng=chance, machine=here)
+            _first_row(db, path, name=name, clock=clock, rng=chance, machine=here)
         _check_name(db, name)
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks",
                     artifacts_dir=home / FOLDER)  # fmt: skip
@@ -268,11 +270,11 @@ def open_store(
 
 
 def _first_row(
-    db: sqlite3.Connection, *, name: str, clock: Clock, rng: Random, machine: str
+    db: sqlite3.Connection, path: Path, *, name: str, clock: Clock, rng: Random, machine: str
 ) -> None:
     now = clock.now()
     incarnation = new_ulid(int(now.timestamp() * 1000), rng.randbytes(10))
-    with translated(Path("queue.db")):
+    with translated(path):
         db.execute(
             "INSERT OR IGNORE INTO node (id, name, incarnation, generation, machine, state,"
             " created_at) VALUES (1, ?, ?, 0, ?, 'active', ?)",

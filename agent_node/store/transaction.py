@@ -55,7 +55,7 @@ class NodeRow(NamedTuple):
     drain_until: str | None
     drain_then: str | None
     hub_instance: str | None = None
-    from_event: int = 0  # events up to this one are in `generation`; each later one counts once
+    counted_event: int = 0  # events up to this one are in `generation`; each later one counts once
 
 
 _NODE_COLUMNS = ", ".join(NodeRow._fields)
@@ -113,8 +113,8 @@ class Transaction:
         """How far this database has come: every event takes it one further, and so does a raise.
         0: it was never raised yet, which only a new one is.
         """
-        node, newest = self.node, self.next_event - self.events_due - 1
-        return node.generation and node.generation + newest - node.from_event
+        node = self.node
+        return node.generation and node.generation + self.newest_event - node.counted_event
 
     def raise_generation(self) -> int:
         """Further than before this command: by its events, or without any by the node's row."""
@@ -184,9 +184,14 @@ class Transaction:
     @property
     def next_event(self) -> int:
         """The number of the event that is noted next, for whoever names it."""
+        return self.newest_event + len(self._events) + 1
+
+    @property
+    def newest_event(self) -> int:
+        """The number of the newest event that is written; those still to be written follow."""
         if self.last_event is None:
-            (self.last_event,) = self.db.execute(LAST_EVENT).fetchone()
-        return self.last_event + len(self._events) + 1
+            (self.last_event,) = self.db.execute(_NEWEST_EVENT).fetchone()
+        return self.last_event
 
     def write_events(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Events in the order in which they happened; the first value of each is its number."""
@@ -238,8 +243,7 @@ _EVENT = (
     "INSERT INTO event (seq, at, uid, n, event, was, state, by, because, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-# The number of the newest event that is written; those still to be written follow in order.
-LAST_EVENT = "SELECT coalesce(max(seq), 0) FROM event"
+_NEWEST_EVENT = "SELECT coalesce(max(seq), 0) FROM event"
 # An agent may claim a set of needs when no word of the set is missing from its powers.
 LINK_AGENTS = """
 INSERT INTO agent_can (agent, need_set)

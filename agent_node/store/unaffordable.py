@@ -18,7 +18,8 @@ _NOTE = "INSERT OR REPLACE INTO unaffordable (uid, scope, asks, until) VALUES (?
 # A person, or an edge, may have changed since what the task waits for.
 _WAITS = "t.state = 'PENDING' AND instr(t.blocked_by, '\"over_budget\"') > 0"
 _FREE = f"""
-UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]' WHERE uid = ? AND {_WAITS}
+UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]', released = 1
+ WHERE uid = ? AND {_WAITS}
    AND {may_change(State.READY, State.PENDING)}
 """
 

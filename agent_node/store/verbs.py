@@ -55,9 +55,8 @@ def answer(tx: Transaction, query: Query[Any]) -> object:
     return _QUERIES[type(query)](tx, query)
 
 
-def _raise(tx: Transaction, command: commands.Raise) -> int:
+def _raise(tx: Transaction, command: commands.Raise) -> None:
     tx.changed = tx.generation_due = True
-    return tx.generation + 1
 
 
 _COMMANDS: dict[type, Callable[..., object]] = {

@@ -20,7 +20,7 @@ from .turns import forget_pulls, urge
 from .unaffordable import day_turned, forget_money
 
 _READY = f"""
-UPDATE task SET state = 'READY', wake_at = NULL, ready_at = :now, agent = NULL
+UPDATE task SET state = 'READY', wake_at = NULL, ready_at = :now, agent = NULL, released = 1
  WHERE state = :was AND wake_at <= :now AND {may_change(State.READY, State.PENDING, State.RETRYING)}
 RETURNING uid
 """

@@ -117,7 +117,8 @@ def _apply_not_before(
         tx.moves(state, new)
     tx.db.execute(
         "UPDATE task SET state = ?, wake_at = ?, ready_at = CASE WHEN ? = 'READY'"
-        f" THEN coalesce(ready_at, ?) END WHERE uid = ? AND ({may_change(new)} OR state = ?)",
+        " THEN coalesce(ready_at, ?) END, released = 1"
+        f" WHERE uid = ? AND ({may_change(new)} OR state = ?)",
         (new.value, wake_at, new.value, tx.stamp, uid, new.value),
     )
     return new

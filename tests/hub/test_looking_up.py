@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_node.strict import JsonObject
 from agent_node.ulid import new_ulid
+from arc.decisions.view import FleetView
 from arc.errors import NodeUnreachable
 from arc.looking_up import LATE_S, REQUESTS_MAX, look_up
 from tests.builders import a_clock
@@ -30,7 +31,7 @@ def a_look(links: int, asked: list[str]) -> Any:
     hub = SimpleNamespace(clock=a_clock(), awaited={}, parts={}, circling=False,
                           journal=SimpleNamespace(ends=ends))  # fmt: skip
     names = [f"n{number}" for number in range(links)]
-    return SimpleNamespace(hub=hub, whole=SimpleNamespace(unseen=[]),
+    return SimpleNamespace(hub=hub, whole=FleetView(hub.clock.now()),
                            links={name: Asked(name, asked) for name in names})  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from agent_node.task import (
     task_from,
     to_wire,
     to_wire_tersely,
+    with_fields,
 )
 from tests.builders import a_task, uid
 
@@ -209,6 +210,15 @@ def test_whatever_stands_in_a_field_is_a_task_or_one_clear_refusal(document: obj
         return
     assert task_from(to_wire(task)) == task
     assert len(hash_of(spec_of(task))) == 64
+
+
+def test_every_task_has_its_fields_in_one_order_however_it_was_made() -> None:
+    """What is told tersely pairs fields with their defaults by their place."""
+    order = [*DEFAULTS]
+    plain, changed = Task(uid=uid(), subject="s"), a_task(body="b", heat=2.0)
+    read = task_from({"subject": "s", "uid": uid(), "heat": 1.0, "body": "b"})
+    for task in (plain, changed, read, replace(read, body="c"), with_fields(read, {"body": "d"})):
+        assert [*task.__dict__] == order
 
 
 @given(document=st.dictionaries(st.sampled_from(sorted(FIELDS)), values, max_size=6))

@@ -66,9 +66,8 @@ def test_a_damaged_queue_is_one_clear_error(tmp_path: Path) -> None:
         for name in ("queue.db-wal", "queue.db-shm"):
             (tmp_path / name).unlink(missing_ok=True)
         try:
-            again = open_store(tmp_path, rng=Random(7), **how)
-            again.apply(c.Claim("iris"))
-            again.close()
+            with closing(open_store(tmp_path, rng=Random(7), **how)) as again:
+                again.apply(c.Claim("iris"))
         except NodeError as error:
             refused.append(str(error))
     assert len(refused) > 300

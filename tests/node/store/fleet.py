@@ -17,7 +17,7 @@ from tests.node.store.hub_double import NAMES, Hub, Sent
 from tests.node.store.test_sqlite import read_only
 
 _HOW_FAR = """SELECT incarnation, state,
-       generation + (SELECT coalesce(max(seq), 0) FROM event) - from_event FROM node"""
+       generation + (SELECT coalesce(max(seq), 0) FROM event) - counted_event FROM node"""
 ENDED = {"COMPLETED", "CANCELLED", "FAILED", "DEAD_LETTERED"}
 
 

@@ -102,6 +102,7 @@ def test_the_generation_goes_on_from_where_it_was(old: tuple[NodeAtHand, Path]) 
     before = again.facts().generation
     assert before >= 5
     again.has(a_task(9))
+    again.say(c.Raise())
     assert again.facts().generation > before
     again.close()
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from agent_node import commands as c
+from agent_node import graph_words as g
 from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.clock import iso
 from agent_node.store.sqlite import SqliteStore, open_store
 from tests.builders import Ending, FakeClock, a_task, an_agent, uid, xfer
+from tests.node.store.contract_graphs import a_graph
 
 ENDINGS: tuple[Ending, ...] = ("completed", "failed", "interrupted", "requeued")
 PLAIN = "SELECT min(ready_at) FROM task WHERE state = 'READY'"
@@ -25,7 +27,7 @@ class Told:
 
     def __init__(self, home: Path, seed: int) -> None:
         self.home, self.clock, self.chance = home, FakeClock(), random.Random(seed)
-        self.tasks = self.moves = 0
+        self.tasks = self.moves = self.graphs = 0
         self.claimed: list[c.Claimed] = []
         self.store = self.open()
         self.store.apply(c.SetAgents((an_agent(slots=5),)))
@@ -49,6 +51,11 @@ class Told:
             got = self.claimed.pop(self.chance.randrange(len(self.claimed)))
             result = c.Result(self.chance.choice(ENDINGS))
             self.store.apply(c.Finish(got.task.uid, got.n, result))
+
+    def graph(self) -> None:
+        """One task that waits for another; it is let go when that one ends."""
+        self.graphs += 1
+        self.store.apply(g.Submit(a_graph(self.graphs, a=[], b=["a"])))
 
     def wake(self) -> None:
         self.store.apply(c.Wake())
@@ -82,7 +89,7 @@ def test_the_oldest_is_the_one_that_every_row_says(tmp_path: Path, seed: int) ->
     """Fails when a task that came back READY counts as one that never left."""
     told = Told(tmp_path, seed)
     steps = (told.add,) * 4 + (told.claim,) * 3 + (told.finish, told.finish, told.wake, told.set,
-             told.move, told.move)  # fmt: skip
+             told.move, told.move, told.graph)  # fmt: skip
     for turn in range(300):
         told.chance.choice(steps)()
         told.clock.advance(told.chance.choice((0.0, 0.5, 7.0)))
@@ -90,6 +97,20 @@ def test_the_oldest_is_the_one_that_every_row_says(tmp_path: Path, seed: int) ->
             told.reopen()
         if told.chance.random() < 0.7:
             assert len(set(told.oldest())) == 1, turn
+    told.store.close()
+
+
+def test_what_a_graph_lets_go_waits_as_everybody_does(tmp_path: Path) -> None:
+    """Seen to fail: nobody was told that it waits, for its row came before others that had gone."""
+    told = Told(tmp_path, 0)
+    told.graph()
+    told.claim()
+    assert told.oldest() == (None, None)
+    (got,) = told.claimed
+    told.store.apply(c.Finish(got.task.uid, got.n, c.Result("completed")))
+    released = iso(told.clock.now())
+    told.clock.advance(7200.0)
+    assert told.oldest() == (released, released)
     told.store.close()
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_node import commands as c
-from agent_node.store import dead, history, reading, transfers
-from agent_node.store.by_state import by_state
-from agent_node.task import UNDERWAY, State
+from agent_node.store import claims, counting, dead, history, reading, transfers, waking
 from tests.builders import NodeAtHand, a_task
 from tests.node.store.test_pages_of_a_move import BODY, pages
 from tests.node.store.test_sqlite import Sqlite, read_only
@@ -36,16 +34,16 @@ def test_ending_one_task_and_claiming_the_next_writes_few_pages(tmp_path: Path) 
 
 
 QUERIES = {
-    "under way": f"SELECT 1 FROM task WHERE agent = '' AND {by_state(*UNDERWAY)}",
+    "under way": claims._UNDER_WAY.replace("?", "''"),
+    "running": reading._RUNNING,
     "open attempts": reading._OPEN,
     "not proven dead": history.UNPROVED,
     "set aside": f"SELECT 1 FROM {transfers.IN_ESCROW}",
     "held": f"SELECT 1 FROM {transfers.HELD_HERE}",
-    "dead": f"SELECT 1 FROM task WHERE {by_state(State.DEAD_LETTERED)}",
-    "counted": f"SELECT state, count(*) FROM task WHERE {by_state()} GROUP BY state",
-    "dead letters": dead._PAGE.replace(":", "?").replace("?after", "0").replace("?limit", "1")
-                              .replace("?resolved", "1").replace("?poison", "0"),
-}  # fmt: skip
+    "counted": counting._INDEXED,
+    "old": waking._OLD_TASKS,
+    "dead letters": dead._PAGE,
+}
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
@@ -59,4 +57,5 @@ def test_what_is_looked_up_by_its_state_is_found_by_the_index(tmp_path: Path, qu
 
 
 def steps(db: sqlite3.Connection, query: str) -> list[str]:
-    return [str(step) for *_, step in db.execute(f"EXPLAIN QUERY PLAN {query}")]
+    values = dict.fromkeys(("after", "before", "stamp", "limit", "resolved", "poison"))
+    return [str(step) for *_, step in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
