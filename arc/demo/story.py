@@ -89,7 +89,7 @@ class Story:
             )  # fmt: skip
             if self.wish.web:
                 self.sight.page = address_of(settings.web.port)
-                self.picture.tell(f"the page: {self.sight.page}")
+                self.picture.tell(f"the page, as soon as it is up: {self.sight.page}")
             self.sight.reached = {
                 node.name: f"{node.host}:{node.port}" if node.host else "on this machine"
                 for node in settings.nodes

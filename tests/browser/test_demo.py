@@ -52,13 +52,15 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str | 
 
 
 async def _address(stdout: asyncio.StreamReader) -> str:
-    """What it says to open; by then the first tasks have been moved."""
-    found = ""
+    """What it says to open, once it is up; by then the first tasks have been moved."""
+    found, is_up, moved = "", False, False
     async for line in stdout:
-        words = line.decode().split()
-        if "page:" in words and words[0] == "the":
-            found = words[-1]
-        if "stolen" in words and found:
+        said = line.decode()
+        if "the page, as soon as" in said:
+            found = said.split()[-1]
+        is_up = is_up or "the page: http" in said
+        moved = moved or "stolen" in said.split()
+        if found and is_up and moved:
             return found
     raise AssertionError("the demo ended before its page was there")
 
