@@ -30,7 +30,7 @@ def paused(hub: Hub, sensor: str) -> SensorReport | None:
     word = hub.journal.words.fleet_paused()
     if word is None:
         return None
-    return skipped(sensor, f"fleet is paused by {word.by}: {word.reason}")
+    return skipped(sensor, f"fleet is paused by {word.by}{word.reason and f': {word.reason}'}")
 
 
 TAKEN = "taker_has_it"  # of a doubt that was settled so

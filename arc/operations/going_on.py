@@ -43,6 +43,16 @@ def why_again(hub: Hub, task: Task) -> JsonObject:
     return {"result": f"it failed and is tried {next_try(hub, task)}", "retry_at": task.retry_at}
 
 
+PINNED_HERE = "it is pinned to the hub's own queue, where nothing runs"
+
+
+def at_its_time(task: Task) -> JsonObject:
+    """What `why` says of a task that only waits for its hour; empty for every other one."""
+    if task.state != State.PENDING or task.blocked_by or task.not_before is None:
+        return {}
+    return {"result": f"it waits for its time, and is READY from {task.not_before} on"}
+
+
 def not_routed_yet(hub: Hub) -> str:
     """Of a task in the hub's queue that no run of the router has seen, when one will."""
     turn = router_turn(hub)

@@ -25,6 +25,8 @@ def nobodys(hub: Hub, node: str, tasks: Sequence[JsonObject]) -> Iterator[str]:
     them. They are taken all the same: whose work they are may be on its way into fleet.yaml.
     """
     yield from _meant_as_domains(hub, tasks)
+    if node == INBOX:
+        yield from _pinned(tasks)
     if node == INBOX and hub.settings.route.fallback is None:
         yield from _domains(hub, tasks)
         yield from _skills(hub, tasks)
@@ -39,6 +41,14 @@ def _meant_as_domains(hub: Hub, tasks: Sequence[JsonObject]) -> Iterator[str]:
     for name, who in found:
         yield (f"{who} with the skill {name}, which is a domain and no skill of "
                f"any: meant is --domain {name}")  # fmt: skip
+
+
+def _pinned(tasks: Sequence[JsonObject]) -> Iterator[str]:
+    """The hub's own queue is a place to wait in, and nothing runs there."""
+    stay = [task for task in tasks if task.get("pinned")]
+    if stay:
+        yield (f"{_who(stay[0], len(stay))} pinned to the hub's own queue, where nothing runs and "
+               "which the router does not take them from: meant is --to NODE")
 
 
 def _domains(hub: Hub, tasks: Sequence[JsonObject]) -> Iterator[str]:

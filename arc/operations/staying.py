@@ -18,7 +18,7 @@ from arc.decisions.view import NodeSeen
 from arc.journal_runs import Run
 from arc.looking import INBOX, look
 
-from .going_on import not_routed_yet
+from .going_on import PINNED_HERE, not_routed_yet
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -55,6 +55,8 @@ class Reasons:
 
     def about(self, node: str, task: Task) -> Reason:
         """Why this task is still on this node; two empty texts: nobody looked at it yet."""
+        if node == INBOX and task.pinned:
+            return "not_pinned", f"{PINNED_HERE}: arc tasks set {task.uid} pinned=false"
         if node == INBOX:
             return self._kept(node, task) or ("", not_routed_yet(self.hub))
         of_task = _of_task(task, self.hub.settings.steal)

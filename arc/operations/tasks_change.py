@@ -203,7 +203,7 @@ def _log(hub: Hub, do: str, args: JsonObject, results: list[JsonObject]) -> None
     said: JsonObject = {"by": _by(args), "reason": asked.text_or("reason", "", 1000)}
     if asked.has("as"):
         said["as"] = asked.text("as", 20)
-    done = [one for one in results if one["outcome"] == "changed"]
+    done = [one for one in results if one["outcome"] in ("changed", "stopping")]
     if len(done) > LOGGED_MAX:
         hub.journal.runs.log(f"tasks_{PAST[do]}", fields={"count": len(done), **said})
         return

@@ -29,7 +29,7 @@ from arc.planning import drains_now, retries_now, routes_now, with_ends
 from . import Told
 from .everybody import check_node
 from .finding import Found, find_task
-from .going_on import why_again
+from .going_on import PINNED_HERE, at_its_time, why_again
 from .queues import whole_queues
 from .sensing import router_turn
 from .why_data import node_answer, task_answer, ways_of
@@ -60,7 +60,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
             data = await _on_a_node(hub, seen, found, task)
     data |= await waiting_of(hub, found.task) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | gone_with(hub, found)
-    data |= why_again(hub, found.task)
+    data |= why_again(hub, found.task) | at_its_time(found.task)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
     return _told(data, seen, found)
 
@@ -148,6 +148,8 @@ async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
     routing = RouteSituation(situation, settings.route, seen.facts, settings.health)
     goes = next((one for one in plan.routes if one.task.uid == task.uid), None)
     kept = next((one.objection for one in plan.kept if one.task.uid == task.uid), None)
+    if goes is None and kept is None and task.pinned:  # of those the router is not even told
+        kept = Objection("not_pinned", PINNED_HERE)
     no = _refused_for_good(hub, goes)
     by_hand_now = _by_hand(hub, task, situation, refused=goes.idle if goes and no else "")
     if no is not None:

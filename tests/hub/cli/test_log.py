@@ -51,6 +51,13 @@ def test_a_task_that_was_cancelled_before_is_not_cancelled_again(desk: Desk) -> 
     assert events(desk) == ["task_cancelled"]
 
 
+def test_a_running_task_that_is_told_to_stop_is_there(desk: Desk) -> None:
+    """Seen to fail: only what was cancelled at once was written down."""
+    running = desk.runs("iris", 1)
+    assert "stopping" in desk.arc("tasks", "cancel", running, "--reason", "wrong branch").out
+    assert (events(desk), last(desk)["fields"]["reason"]) == (["task_cancelled"], "wrong branch")
+
+
 def test_what_was_so_before_is_no_change_and_no_line(desk: Desk) -> None:
     """Seen to fail before: a second `set` or `retry` told of a change that nobody made."""
     desk.waits("iris", 1)

@@ -482,6 +482,7 @@ def test_where_a_node_is_named_otherwise_that_is_said(desk: Desk, verb: tuple[st
     (("--domain", "xyzzy"), "there are integrations, protocol, research"),
     (("--skill", "clarty"),
      "skill clarty, which no domain has; it would wait; did you mean clarity?"),
+    (("--pinned",), "1 task pinned to the hub's own queue, where nothing runs"),
     (("--need", "gpu"), "the need gpu, which no agent anywhere has; it would wait"),
     (("--need", "gpu", "--to", "iris"), "the need gpu, which no agent on iris has"),
 ])  # fmt: skip
