@@ -9,7 +9,8 @@ from __future__ import annotations
 # whose event was no longer kept when this step was made.
 #
 # What became READY later than it came, without an attempt, a move or an hour of its own (a graph or
-# a budget let it go), is `released`: it stands with all others that did in the index by time.
+# a budget let it go), is `released`: it stands with all others that did in the index by time. Which
+# of those that wait already were let go by a budget nothing tells: all of them are marked.
 #
 # Every event counts towards the generation, from `counted_event` on: a move would else write the
 # row of the node four times for a number that says nothing new.
@@ -36,8 +37,7 @@ UPDATE task SET life = NULL, token = NULL, pid = NULL, start_ticks = NULL, begun
 ALTER TABLE node ADD COLUMN counted_event INTEGER NOT NULL DEFAULT 0;
 UPDATE node SET counted_event = (SELECT coalesce(max(seq), 0) FROM event);
 ALTER TABLE task ADD COLUMN released INTEGER NOT NULL DEFAULT 0;
-UPDATE task SET released = 1
- WHERE state = 'READY' AND (uid IN (SELECT uid FROM edge) OR uid IN (SELECT uid FROM input));
+UPDATE task SET released = 1 WHERE state = 'READY';
 DROP INDEX task_later;
 CREATE INDEX task_later ON task (ready_at) WHERE state = 'READY'
    AND (attempt > 0 OR epoch > 1 OR shared = 1 OR not_before IS NOT NULL OR released = 1);

@@ -219,7 +219,8 @@ def _mend_turns(tx: Transaction) -> None:
 
 
 # A failure that lies ahead was written by the wrong clock, and so was the time of its retry: it is
-# as long from now as it was from then. What a person said (`not_before`) stays.
+# as long from now as it was from then. What a person said (`not_before`) stays. And who is READY
+# since an hour that is still to come waits from now: else nobody would seem to wait until then.
 _ENDED_AT = "(SELECT a.ended_at FROM attempt a WHERE a.uid = task.uid AND a.n = task.attempt)"
 _COME_SOONER = (
     f"""
@@ -231,6 +232,7 @@ UPDATE care SET until = max(:grace, coalesce((SELECT strftime('%Y-%m-%dT%H:%M:%f
        '{GRACE_S} seconds') FROM task t WHERE t.uid = care.uid AND t.state = 'RETRYING'), ''))
  WHERE until > :grace""",
     "UPDATE unaffordable SET until = :midnight WHERE until > :midnight",
+    "UPDATE task SET ready_at = :now, released = 1 WHERE state = 'READY' AND ready_at > :now",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import timedelta
 
@@ -76,6 +77,7 @@ def forget(tx: Transaction, command: Forget) -> int:
         "before": iso(tx.now - timedelta(days=command.days)),
         "stamp": tx.stamp,
         "limit": command.limit,
+        "stuck": json.dumps(sorted(tx.live.stuck)),
     }
     gone = (
         _forget_moves(tx, before) + _forget_tasks(tx, before) + _forget_events(tx, before)
@@ -98,7 +100,9 @@ def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
     return tx.db.execute(_FORGET_EVENTS, before).rowcount
 
 
-_UNNEEDED = f"NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})"
+# What was tried in vain is not tried again before a restart: it would keep all others from going.
+_UNNEEDED = f"""NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})
+   AND task.uid NOT IN (SELECT value FROM json_each(:stuck))"""
 # Events are not in the order of their times where a clock was put back or forward; but they are
 # read from the oldest one, up to the first that is young, and never more of them than may go now.
 # What completed and has its attempt in its own row is in no index: the event says which it was.
@@ -168,6 +172,7 @@ def _forget_tasks(tx: Transaction, before: dict[str, str | int]) -> int:
             # The folder goes first: one without a row would look like a restored database.
             shutil.rmtree(tx.live.tasks_dir / uid, ignore_errors=True)
             if (tx.live.tasks_dir / uid).exists():
+                tx.live.stuck.add(uid)
                 continue
         tx.db.execute("DELETE FROM attempt WHERE uid = ?", (uid,))
         tx.db.execute("DELETE FROM task WHERE uid = ?", (uid,))

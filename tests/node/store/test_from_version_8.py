@@ -11,6 +11,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
+from agent_node.clock import iso
 from agent_node.store import database
 from agent_node.store.generation import GenerationFile, Mark, machine_id
 from agent_node.store.schema import STEPS
@@ -121,3 +122,20 @@ def test_what_is_found_by_no_event_is_forgotten_all_the_same(
     again.close()
     with closing(read_only(home)) as db:
         assert db.execute("SELECT uid FROM attempt WHERE uid = ?", (UNTOLD,)).fetchall() == []
+
+
+def test_what_a_budget_had_let_go_is_no_first_comer(old: tuple[NodeAtHand, Path]) -> None:
+    """Seen to fail: it was let go later than others came, and those were passed over behind it."""
+    today, home = old
+    today.clock.advance(60)
+    since = iso(today.clock.now())
+    with closing(sqlite3.connect(home / "queue.db")) as db, db:
+        named = columns(db, "task").replace("uid,", "", 1).replace("seq,", "", 1)
+        (first,) = db.execute("SELECT ready_at FROM task WHERE uid = ?", (WAITING,)).fetchone()
+        others = ", ".join(f"{name}" for name in named.split(", ") if name not in ("uid", "seq"))
+        db.execute(f"INSERT INTO task (uid, {others}) SELECT ?, {others} FROM task WHERE uid = ?",
+                   (uid(6), WAITING))
+        db.execute("UPDATE task SET ready_at = ? WHERE uid = ?", (since, WAITING))
+    again = NodeAtHand(Sqlite(), home)
+    assert again.facts().oldest_ready_at == first < since
+    again.close()

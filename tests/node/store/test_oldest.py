@@ -114,6 +114,21 @@ def test_what_a_graph_lets_go_waits_as_everybody_does(tmp_path: Path) -> None:
     told.store.close()
 
 
+def test_what_came_by_a_clock_that_was_ahead_waits_from_when_it_was_put_back(
+    tmp_path: Path,
+) -> None:
+    """Seen to fail: for as long as the clock had been ahead, nobody seemed to wait."""
+    told = Told(tmp_path, 0)
+    right = iso(told.clock.now())
+    told.clock.set_wall("2037-02-20T03:45:00.000Z")
+    told.store.apply(c.Add((a_task(1),)))
+    told.clock.set_wall(right)
+    told.store.apply(c.Add((a_task(2),)))
+    told.clock.advance(7200.0)
+    assert told.oldest() == (right, right)
+    told.store.close()
+
+
 def test_a_task_that_takes_the_place_of_one_that_left_is_seen(tmp_path: Path) -> None:
     """Fails when a row that goes does not make the store look anew: SQLite gives the last number
     of a table to the next row.

@@ -57,5 +57,5 @@ def test_what_is_looked_up_by_its_state_is_found_by_the_index(tmp_path: Path, qu
 
 
 def steps(db: sqlite3.Connection, query: str) -> list[str]:
-    values = dict.fromkeys(("after", "before", "stamp", "limit", "resolved", "poison"))
+    values = dict.fromkeys(("after", "before", "stamp", "limit", "stuck", "resolved", "poison"))
     return [str(step) for *_, step in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
