@@ -66,7 +66,7 @@ def ready_now(tx: Transaction) -> Ready:
 
 def _read_all(tx: Transaction) -> Ready:
     domains = parse_domains(tx.node.domains)
-    ready = Ready(tx.node.domains, _newest(tx), domains=domains, ears=ears_for(domains))
+    ready = Ready(tx.node.domains, tx.newest_event, domains=domains, ears=ears_for(domains))
     found: list[list[int]] = []
     for uid, seq, subject, *key in tx.db.execute(_ALL):
         number = _number(ready, subject, key)
@@ -81,7 +81,7 @@ def _read_all(tx: Transaction) -> Ready:
 
 def _brought_up_to_date(tx: Transaction, ready: Ready) -> bool:
     """Whether reading what changed was enough; if not, `ready` is worth nothing any more."""
-    newest = _newest(tx)
+    newest = tx.newest_event
     if newest != ready.seen:
         uids = [uid for (uid,) in tx.db.execute(_CHANGED, (ready.seen, REREAD_FROM + 1))]
         if len(uids) > REREAD_FROM:
@@ -95,10 +95,6 @@ def _brought_up_to_date(tx: Transaction, ready: Ready) -> bool:
     # The store counts states by itself: two counts that differ are a mistake, and never an answer.
     agree = len(ready.places) == tx.count(State.READY)
     return agree and len(ready.buckets) <= len(ready.places) + EMPTY_MAX
-
-
-def _newest(tx: Transaction) -> int:
-    return tx.newest_event
 
 
 def _number(ready: Ready, subject: str | None, key: list[object]) -> int:

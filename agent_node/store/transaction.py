@@ -194,7 +194,7 @@ class Transaction:
         return self.last_event
 
     def write_events(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Events in the order in which they happened; the first value of each is its number."""
+        """Events in their order, while none is due; each row is written behind its number."""
         numbered = [(n, *row) for n, row in enumerate(rows, self.next_event)]
         self.db.executemany(statement, numbered)
         self.last_event, self.wrote_events = self.next_event - 1 + len(numbered), True

@@ -27,9 +27,9 @@ def nobodys(hub: Hub, node: str, tasks: Sequence[JsonObject]) -> Iterator[str]:
     yield from _meant_as_domains(hub, tasks)
     if node == INBOX:
         yield from _pinned(tasks)
-    if node == INBOX and hub.settings.route.fallback is None:
-        yield from _domains(hub, tasks)
-        yield from _skills(hub, tasks)
+        if hub.settings.route.fallback is None:
+            yield from _domains(hub, tasks)
+            yield from _skills(hub, tasks)
     yield from _needs(hub, node, tasks)
 
 

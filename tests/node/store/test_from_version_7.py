@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent_node import queries as q
-from agent_node.store import database
 from agent_node.store.rows import life_of
-from agent_node.store.schema import STEPS
 from agent_node.task import DEFAULTS, Task
 from tests.builders import NodeAtHand, a_task, uid, xfer
+from tests.node.store.older import an_empty_home, take_over
 from tests.node.store.test_sqlite import Sqlite, read_only
 
 OLD = 7
@@ -37,10 +36,6 @@ def moved_about(place: Path) -> NodeAtHand:
     return node
 
 
-def columns(db: sqlite3.Connection, table: str) -> str:
-    return ", ".join(row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
-
-
 def whole_life(life: str) -> str:
     """As it was kept before: with every field, also with those that say nothing."""
     every = {name: DEFAULTS[name] for name in DEFAULTS if f"'{name}'" in life_of()}
@@ -51,19 +46,11 @@ def whole_life(life: str) -> str:
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[NodeAtHand, Path]]:
     """What the node says today, and a home of version 7 in which the same is written down."""
     today, home = moved_about(tmp_path / "today"), tmp_path / "old"
-    home.mkdir(mode=0o700)
-    with monkeypatch.context() as patched:
-        patched.setattr(database, "STEPS", STEPS[:OLD])
-        patched.setattr(database, "VERSION", OLD)
-        database.open_database(home / "queue.db", journal="wal").close()
+    an_empty_home(home, OLD, monkeypatch)
     with closing(sqlite3.connect(home / "queue.db")) as db, db:
         db.create_function("whole", 1, whole_life)
-        db.execute("ATTACH ? AS today", (str(tmp_path / "today" / "queue.db"),))
-        for table in ("node", "agent", "need_set", "agent_can", "task", "transfer", "tombstone",
-                      "event"):  # fmt: skip
-            named = columns(db, table)
-            db.execute(f"INSERT INTO main.{table} ({named}) SELECT {named} FROM today.{table}")
-        db.execute("UPDATE main.node SET generation = 0")  # no file lies beside it
+        take_over(db, tmp_path / "today", ("node", "agent", "need_set", "agent_can", "task",
+                                           "transfer", "tombstone", "event"))  # fmt: skip
         db.execute("UPDATE main.event SET n = NULL WHERE n = 0")
         db.execute("UPDATE main.tombstone SET life = whole(life)")
     yield today, home

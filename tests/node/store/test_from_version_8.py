@@ -12,11 +12,9 @@ import pytest
 from agent_node import commands as c
 from agent_node import queries as q
 from agent_node.clock import iso
-from agent_node.store import database
 from agent_node.store.generation import GenerationFile, Mark, machine_id
-from agent_node.store.schema import STEPS
 from tests.builders import DAY, NodeAtHand, a_task, uid
-from tests.node.store.test_from_version_7 import columns
+from tests.node.store.older import an_empty_home, columns, take_over
 from tests.node.store.test_sqlite import Sqlite, read_only
 
 OLD = 8
@@ -40,17 +38,10 @@ def lived(place: Path) -> NodeAtHand:
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[NodeAtHand, Path]]:
     """What the node says today, and a home of version 8 that has forgotten one end already."""
     today, home = lived(tmp_path / "today"), tmp_path / "old"
-    home.mkdir(mode=0o700)
-    with monkeypatch.context() as patched:
-        patched.setattr(database, "STEPS", STEPS[:OLD])
-        patched.setattr(database, "VERSION", OLD)
-        database.open_database(home / "queue.db", journal="wal").close()
+    an_empty_home(home, OLD, monkeypatch)
     with closing(sqlite3.connect(home / "queue.db")) as db, db:
-        db.execute("ATTACH ? AS today", (str(tmp_path / "today" / "queue.db"),))
-        for table in ("node", "agent", "need_set", "agent_can", "task", "attempt", "life", "event"):
-            named = columns(db, table)
-            db.execute(f"INSERT INTO main.{table} ({named}) SELECT {named} FROM today.{table}")
-        db.execute("UPDATE main.node SET generation = 0")  # no file lies beside it
+        take_over(db, tmp_path / "today", ("node", "agent", "need_set", "agent_can", "task",
+                                           "attempt", "life", "event"))  # fmt: skip
         gone = db.execute("DELETE FROM main.event WHERE uid = ? AND state = 'COMPLETED'", (UNTOLD,))
         assert gone.rowcount == 1
     yield today, home
@@ -74,17 +65,22 @@ def test_tasks_counts_and_attempts_are_the_same(old: tuple[NodeAtHand, Path]) ->
     again.close()
 
 
+def come_far(home: Path, *, database: int, file: int) -> None:
+    """The generation of the database, and the one that the file beside it was told last."""
+    with closing(sqlite3.connect(home / "queue.db")) as db, db:
+        db.execute("UPDATE node SET generation = ?, machine = ?", (database, machine_id()))
+        (life,) = db.execute("SELECT incarnation FROM node").fetchone()
+    marks = GenerationFile(home / "generation")
+    marks.write(Mark(file, life, machine_id()))
+    marks.close()
+
+
 def test_an_older_copy_is_noticed_at_the_first_start_of_the_new_version(
     old: tuple[NodeAtHand, Path],
 ) -> None:
     """Fails when events of before count: a copy that is older would seem to be further on."""
     _, home = old
-    with closing(sqlite3.connect(home / "queue.db")) as db, db:
-        db.execute("UPDATE node SET generation = 5, machine = ?", (machine_id(),))
-        (life,) = db.execute("SELECT incarnation FROM node").fetchone()
-    file = GenerationFile(home / "generation")
-    file.write(Mark(6, life, machine_id()))
-    file.close()
+    come_far(home, database=5, file=6)
     again = NodeAtHand(Sqlite(), home)
     assert again.facts().state == "quarantined"
     again.close()
@@ -92,12 +88,7 @@ def test_an_older_copy_is_noticed_at_the_first_start_of_the_new_version(
 
 def test_the_generation_goes_on_from_where_it_was(old: tuple[NodeAtHand, Path]) -> None:
     _, home = old
-    with closing(sqlite3.connect(home / "queue.db")) as db, db:
-        db.execute("UPDATE node SET generation = 5, machine = ?", (machine_id(),))
-        (life,) = db.execute("SELECT incarnation FROM node").fetchone()
-    file = GenerationFile(home / "generation")
-    file.write(Mark(5, life, machine_id()))
-    file.close()
+    come_far(home, database=5, file=5)
     again = NodeAtHand(Sqlite(), home)
     assert again.facts().state == "active"
     before = again.facts().generation
