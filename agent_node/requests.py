@@ -63,7 +63,7 @@ class Fields:
 
     def maybe_text(self, name: str, longest: int = NAME_MAX) -> str | None:
         """One line of text; None when the request says nothing."""
-        return self.text(name, longest) if self.has(name) else None
+        return None if self.values.get(name) is None else self.text(name, longest)
 
     def ulid(self, name: str) -> str:
         """A uid or a transfer id."""

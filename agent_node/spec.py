@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import compress
+from operator import itemgetter, ne
 
 from .compact import writer
 from .strict import JsonObject, JsonValue
@@ -13,7 +15,9 @@ from .task import DEFAULTS, IMMUTABLE, Task
 LOOSE_FIELDS = ("extra", "retry", "validate", "depends_on", "context_refs")
 _encode = writer(sorted_keys=True)
 _LOOSE = frozenset(LOOSE_FIELDS)
-_DEFAULTS = tuple((name, DEFAULTS[name]) for name in sorted(IMMUTABLE))
+_NAMES = tuple(sorted(IMMUTABLE))
+_values = itemgetter(*_NAMES)
+_DEFAULTS = _values(DEFAULTS)
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -22,11 +26,8 @@ def spec_of(task: Task) -> str:
 
     A field at its default is left out, so that a field added later changes no old hash.
     """
-    values = task.__dict__
-    kept = {
-        name: value for name, default in _DEFAULTS
-        if (value := values[name]) is not default and value != default
-    }  # fmt: skip
+    values = _values(task.__dict__)
+    kept = dict(compress(zip(_NAMES, values, strict=True), map(ne, values, _DEFAULTS)))
     kept["uid"], kept["subject"] = task.uid, task.subject
     if not _LOOSE.isdisjoint(kept):
         for name in _LOOSE & kept.keys():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import compress
-from operator import is_not
+from operator import ne
 
 from .errors import BadInput, missing
 from .fields import (
@@ -294,7 +294,7 @@ def to_wire(task: Task) -> JsonObject:
 
 def to_wire_tersely(task: Task) -> JsonObject:
     """What `task_from` reads as the same task; its epoch is said always, or no copy is taken."""
-    values = task.__dict__  # in the order of fields; most are the default itself, and pass at once
-    told = compress(values.items(), map(is_not, values.values(), _SILENCE))
-    said = {name: value for name, value in told if value != _SILENT.get(name, _UNKNOWN)}
-    return {**said, "epoch": task.epoch}
+    values = task.__dict__  # in the order of fields
+    said = dict(compress(values.items(), map(ne, values.values(), _SILENCE)))
+    said["epoch"] = task.epoch
+    return said

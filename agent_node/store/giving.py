@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 
 from ..commands import Because
 from ..errors import Refused
@@ -35,6 +36,14 @@ REPLY_MAX = 8 * 1024 * 1024 - 64 * 1024
 ROOM_FOR_ONE = 3 * 1024 * 1024
 _SHORT = 6000  # bytes of a text whose exact size is not worth the time
 WIRE_FRAME = 4096  # the names of all fields, numbers and times
+_texts = itemgetter(
+    "subject", "progress", "failure_reason", "key", "ref", "origin", "source", "domain"
+)
+_lists = itemgetter("skills", "needs", "tags", "models", "fallback_models")
+_loose = itemgetter(
+    "attempts", "output", "extra", "artifacts", "tokens", "retry", "depends_on", "context_refs",
+    "validate",
+)  # fmt: skip
 
 _SET_ASIDE = f"""
 UPDATE task SET state = 'ESCROW', xfer = :xfer, shared = 1
@@ -63,16 +72,12 @@ def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
 
 def size_on_wire(task: Task) -> int:
     """At least as many bytes as the task takes in a reply; exact only where that matters."""
-    texts = (task.subject, task.progress, task.failure_reason, task.key, task.ref, task.origin,
-             task.source, task.domain)  # fmt: skip
-    lists = (task.skills, task.needs, task.tags, task.models, task.fallback_models)
-    loose = (task.attempts, task.output, task.extra, task.artifacts, task.tokens, task.retry,
-             task.depends_on, task.context_refs, task.validate)  # fmt: skip
-    body = 6 * len(task.body)
+    values = task.__dict__
+    loose, body = _loose(values), 6 * len(task.body)
     if body > _SHORT:
         body = len(json.dumps(task.body, ensure_ascii=False).encode())
-    size = WIRE_FRAME + body + 6 * sum(len(text) for text in texts if text)
-    size += 6 * TAG_MAX * sum(map(len, lists))
+    size = WIRE_FRAME + body + 6 * sum(map(len, filter(None, _texts(values))))
+    size += 6 * TAG_MAX * sum(map(len, _lists(values)))
     return size + (len(json.dumps(loose)) if any(loose) else 0)
 
 

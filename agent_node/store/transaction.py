@@ -184,7 +184,8 @@ class Transaction:
     @property
     def next_event(self) -> int:
         """The number of the event that is noted next, for whoever names it."""
-        return self.newest_event + len(self._events) + 1
+        last = self.last_event
+        return (self.newest_event if last is None else last) + len(self._events) + 1
 
     @property
     def newest_event(self) -> int:
