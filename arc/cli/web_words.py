@@ -76,15 +76,17 @@ def web(
         return _make_token(around, fleet, dry_run=dry_run)
     check_installed()
     settings = _settings(fleet, _wanted(fleet.web, host, port, socket))
-    if dry_run:
-        from arc.web.serving import check_free
+    from arc.web.serving import AlreadyUp
 
-        check_free(settings)
-        where = str(settings.unix or f"{settings.host}:{settings.port}")
-        data: JsonObject = {"address": where, "token": settings.token is not None,
-                            "actions": settings.actions, "dry_run": True}  # fmt: skip
-        return say("web", Told(data), lambda data, _: f"would listen on {data['address']}", around)
-    return asyncio.run(_serve(around, settings, beside_hub=beside_hub))
+    try:
+        if dry_run:
+            return _dry_run(around, settings)
+        return asyncio.run(_serve(around, settings, beside_hub=beside_hub))
+    except AlreadyUp as page:
+        data: JsonObject = {"address": page.address, "already": True}
+        more: JsonObject = {"dry_run": True} if dry_run else {}
+        text = str(page)
+        return say("web", Told({**data, **more}), lambda *_: text, around)
 
 
 def check_installed() -> None:
@@ -139,20 +141,42 @@ def _make_token(around: Around, fleet: FleetSettings, *, dry_run: bool) -> int:
     return say("web", Told(data), lambda *_: text, around)
 
 
+def _dry_run(around: Around, settings: WebSettings) -> int:
+    from arc.web.serving import check_free
+
+    check_free(settings)
+    where = str(settings.unix or f"{settings.host}:{settings.port}")
+    data: JsonObject = {"address": where, "token": settings.token is not None,
+                        "actions": settings.actions, "dry_run": True}  # fmt: skip
+    return say("web", Told(data), lambda data, _: f"would listen on {data['address']}", around)
+
+
 async def _serve(around: Around, settings: WebSettings, *, beside_hub: bool) -> int:
     from arc.history import History
     from arc.web.app import create_app
     from arc.web.hub_door import HubDoor
     from arc.web.past import Past
-    from arc.web.serving import address_of, bound, serve
+    from arc.web.presence import present
+    from arc.web.serving import bound, presence_of, serve
 
     # A fault of ours is one line of ours; the server's own words, with traces, are for nobody.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn").propagate = False
     door = bound(settings)
-    page = create_app(settings, HubDoor(settings.fleet), Past(History(settings.state)),
-                      clock=SystemClock())  # fmt: skip
-    _tell(around, address_of(settings, door))
+    presence = presence_of(settings, door)
+    with present(settings.state, presence):
+        page = create_app(settings, HubDoor(settings.fleet), Past(History(settings.state)),
+                          clock=SystemClock())  # fmt: skip
+        stop, came = _told_to_end()  # from here on: who is told the address may end it at once
+        _tell(around, presence.address)
+        if beside_hub:
+            await _end_with_hub(stop)
+        await serve(page, door, stop)
+    return Exit.INTERRUPTED if signal.SIGINT in came else Exit.DONE
+
+
+def _told_to_end() -> tuple[asyncio.Event, list[int]]:
+    """Set by a signal, and which signals came."""
     stop, came = asyncio.Event(), list[int]()
     loop = asyncio.get_running_loop()
 
@@ -162,10 +186,7 @@ async def _serve(around: Around, settings: WebSettings, *, beside_hub: bool) -> 
 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, hear, one)
-    if beside_hub:
-        await _end_with_hub(stop)
-    await serve(page, door, stop)
-    return Exit.INTERRUPTED if signal.SIGINT in came else Exit.DONE
+    return stop, came
 
 
 def _tell(around: Around, address: str) -> None:

@@ -34,6 +34,7 @@ class PageBeside:
     hub: Hub
     say: Callable[[str], None]
     command: tuple[str, ...] = (sys.executable, "-m", "arc", "web", "--json", "--beside-hub")
+    other: str = ""  # where a page of this fleet is up that is not this hub's; "": none is known
 
     async def keep(self) -> None:
         """Until it is cancelled, or the page cannot be had; then it is over, with its process."""
@@ -49,6 +50,10 @@ class PageBeside:
                 return self.say(f"the page cannot be had so; the hub runs on without it{because}")
             if self.hub.settings.web != said:
                 tries = 0
+                continue
+            if code == Exit.DONE and self.other:
+                tries = 0  # nothing is wrong: the fleet has its page
+                await asyncio.sleep(AGAIN_S[-1])
                 continue
             tries = 1 if loop.time() - began > WELL_S else tries + 1
             pause_s = AGAIN_S[min(tries, len(AGAIN_S)) - 1]
@@ -81,8 +86,17 @@ class PageBeside:
             said = json.loads(await page.stdout.readline())
             if not said["ok"]:
                 return f": {safe_text(str(said['error']['message']), BECAUSE_MAX)}"
-            self.say(f"the page: {safe_text(str(said['data']['address']))}")
+            self._heard(safe_text(str(said["data"]["address"])), already="already" in said["data"])
         return ""
+
+    def _heard(self, address: str, *, already: bool) -> None:
+        """Where the page is or, told once, where another one of this fleet is."""
+        before, self.other = self.other, address if already else ""
+        if not already:
+            self.say(f"the page: {address}")
+        elif before != address:
+            self.say(f"this fleet's page is up already: {address}; the hub starts one of its own "
+                     "once that has ended")  # fmt: skip
 
     async def _until_other(self, page: asyncio.subprocess.Process, said: WebEntry) -> None:
         """What fleet.yaml says of the page holds from its start on."""

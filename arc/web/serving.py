@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from arc.errors import ArcError
 from arc.socket_paths import reached
 
+from .presence import Presence, pages_of
 from .surroundings import WebSettings
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ class CannotListen(ArcError):
     """The page has no place to listen; nothing was started."""
 
     code = "ARC-WEB-LISTEN"
+
+
+class AlreadyUp(CannotListen):
+    """A page of this fleet listens there already, so nothing was started."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"this fleet's page is up already: {address}")
+        self.address = address
 
 
 class Patient(H11Protocol):
@@ -101,22 +110,24 @@ def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 
 def bound(settings: WebSettings) -> socket.socket:
-    """A socket that listens where the settings say; `CannotListen` in one clear line."""
-    return _unix(settings.unix) if settings.unix else _tcp(settings.host, settings.port)
+    """A socket that listens where the settings say; `CannotListen` in one clear line, `AlreadyUp`
+    where a page of this fleet does.
+    """
+    return _unix(settings, settings.unix) if settings.unix else _tcp(settings)
 
 
 def check_free(settings: WebSettings) -> None:
-    """Return where `bound` would listen; else `CannotListen`. Nobody is kept from listening there
-    meanwhile, and nothing is left there.
+    """Return where `bound` would listen; else raise what it does. Nobody is kept from listening
+    there meanwhile, and nothing is left there.
     """
     if settings.unix:
-        _check_unix(settings.unix)
+        _check_unix(settings, settings.unix)
     else:
-        _tcp(settings.host, settings.port, listens=False).close()
+        _tcp(settings, listens=False).close()
 
 
-def _tcp(host: str, port: int, *, listens: bool = True) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _tcp(settings: WebSettings, *, listens: bool = True) -> socket.socket:
+    host, port, family = settings.host, settings.port, _family(settings.host)
     door = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,14 +137,13 @@ def _tcp(host: str, port: int, *, listens: bool = True) -> socket.socket:
     except OSError as error:
         door.close()
         if error.errno == errno.EADDRINUSE:
-            raise CannotListen(f"{host}:{port} is taken by another program",
-                               hint="another port: arc web --port N") from error  # fmt: skip
+            raise _taken(settings) from error
         raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return door
 
 
-def _unix(path: Path) -> socket.socket:
-    _check_unanswered(path)
+def _unix(settings: WebSettings, path: Path) -> socket.socket:
+    _check_unanswered(settings, path)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -151,8 +161,8 @@ def _unix(path: Path) -> socket.socket:
     return door
 
 
-def _check_unix(path: Path) -> None:
-    _check_unanswered(path)
+def _check_unix(settings: WebSettings, path: Path) -> None:
+    _check_unanswered(settings, path)
     fresh = path.with_name(f"{path.name}.new")
     try:
         with reached(fresh) as place:
@@ -168,9 +178,46 @@ def _check_unix(path: Path) -> None:
             raise CannotListen(f"cannot listen on {path}: {why}")
 
 
-def _check_unanswered(path: Path) -> None:
+def _check_unanswered(settings: WebSettings, path: Path) -> None:
     if _answers(path):
-        raise CannotListen(f"{path} is taken by another program that answers there")
+        raise _taken(settings)
+
+
+def _taken(settings: WebSettings) -> CannotListen:
+    """Who listens there: a page of this fleet, or another program."""
+    where = str(settings.unix or f"{settings.host}:{settings.port}")
+    host, port = _place(settings)
+    pages = [page for page in pages_of(settings.state) if page.is_in_the_way(host, port)]
+    for page in pages:
+        if page.serves(host, port):
+            return AlreadyUp(page.address)
+    if settings.unix:
+        return CannotListen(f"{where} is taken by another program that answers there")
+    who = (f"this fleet's own page, which is up at {pages[0].address} alone" if pages else
+           "another program")  # fmt: skip
+    first = "end that one first, or " if pages else ""
+    return CannotListen(f"{where} is taken by {who}", hint=f"{first}another port: arc web --port N")
+
+
+def presence_of(settings: WebSettings, door: socket.socket) -> Presence:
+    """The page that listens there, as whoever would listen there too is told of it."""
+    host, port = _place(settings) if settings.unix else door.getsockname()[:2]
+    return Presence(host, port, address_of(settings, door))
+
+
+def _place(settings: WebSettings) -> tuple[str, int]:
+    """Where it would listen, in the kernel's own words."""
+    if settings.unix:
+        return os.path.realpath(settings.unix), 0
+    host, port = settings.host, settings.port
+    with suppress(OSError):
+        found = socket.getaddrinfo(host, port, _family(host), socket.SOCK_STREAM)
+        host = str(found[0][4][0])
+    return host, port
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _answers(path: Path) -> bool:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from arc.web.serving import bound, serve
 from tests.web.stage import Stage
 
 PATIENCE_S = 20.0
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -74,3 +78,29 @@ class Listener:
 
 async def listening(page: Served) -> Listener:
     return Listener(*await page.connect(page.get("/live")))
+
+
+def a_fleet(place: Path, more: str = "") -> Path:
+    """A fleet.yaml without a node, and its state folder."""
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / "fleet.yaml").write_text(f"version: 1\nnodes: []\n{more}")
+    (place / ".arc").mkdir(mode=0o700, exist_ok=True)
+    return place / "fleet.yaml"
+
+
+async def a_page(fleet: Path, *words: str) -> asyncio.subprocess.Process:
+    """`arc web` as a process of its own; on any port, unless the words say where."""
+    where = () if "--socket" in words else ("--port", "0")
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "arc", "web", "--json", *where, "--fleet", str(fleet), *words,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+async def address_told(page: asyncio.subprocess.Process) -> str:
+    """The first line that such a process says."""
+    assert page.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        line = await page.stdout.readline()
+    return str(json.loads(line)["data"]["address"])

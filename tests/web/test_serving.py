@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import stat
@@ -22,21 +21,12 @@ from arc.web.child import PageBeside
 from arc.web.serving import CannotListen, address_of, bound
 from arc.web.surroundings import WebSettings
 from tests.hub.cli.desk import Desk, Ran
-from tests.web.serving_stage import PATIENCE_S, served
+from tests.web.serving_stage import PATIENCE_S, ROOT, a_fleet, a_page, address_told, served
 from tests.web.stage import Stage
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def settings(place: Path, **fields: Any) -> WebSettings:
     return WebSettings(fleet=place / "fleet.yaml", state=place / ".arc", **fields)
-
-
-def a_fleet(place: Path, more: str = "") -> Path:
-    place.mkdir(mode=0o700, exist_ok=True)
-    (place / "fleet.yaml").write_text(f"version: 1\nnodes: []\n{more}")
-    (place / ".arc").mkdir(mode=0o700, exist_ok=True)
-    return place / "fleet.yaml"
 
 
 def arc(desk: Desk, *words: str) -> Ran:
@@ -169,21 +159,6 @@ def test_no_other_command_pays_for_the_page(tmp_path: Path, words: tuple[str, ..
                            text=True, timeout=60, check=False,
                            env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     assert found.stderr.splitlines()[-1] == "[]"
-
-
-async def a_page(fleet: Path, *words: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "arc", "web", "--json", "--port", "0", "--fleet", str(fleet), *words,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        stdin=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
-async def address_told(page: asyncio.subprocess.Process) -> str:
-    assert page.stdout is not None
-    async with asyncio.timeout(PATIENCE_S):
-        line = await page.stdout.readline()
-    return str(json.loads(line)["data"]["address"])
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
