@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
-from agent_node.envelope import Answer, Exit, success
+from agent_node.envelope import Answer, Exit, Trouble, success
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
 from arc.errors import OtherHub
@@ -20,6 +20,7 @@ from .around import Around, OutputFailed, ReaderLeft
 if TYPE_CHECKING:
     from arc.hub import Hub
     from arc.schedule import RunTold
+    from arc.sensor import SensorReport
     from arc.settings import FleetSettings
 
 
@@ -78,7 +79,18 @@ async def _run(
         runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
     if voice.unheard is not None:
         raise voice.unheard
-    return max((told.report.exit_code for told in runs), default=Exit.DONE)
+    return _end_of(runs, around)
+
+
+def _end_of(runs: Sequence[RunTold], around: Around) -> Exit:
+    """How all runs of `--once` came out: 0 is all well, 1 none of it; who failed is named."""
+    failed = [told.report.sensor for told in runs if told.report.exit_code == Exit.FAILED]
+    if failed:
+        around.warn(f"{len(failed)} of {counted(len(runs), 'run')} failed: {', '.join(failed)}; "
+                    "again: arc sensors run NAME")  # fmt: skip
+    if failed and len(failed) == len(runs):
+        return Exit.FAILED
+    return Exit.PARTIAL if any(told.report.exit_code for told in runs) else Exit.DONE
 
 
 @asynccontextmanager
@@ -135,7 +147,9 @@ class Voice:
         if self.around.as_json:
             from arc.operations.sensing import unread_by
 
-            answer = Answer(_data(told), "", partial=unread_by(self.hub, told.report))
+            answer = Answer(_data(told), "", told.report.exit_code,
+                            partial=unread_by(self.hub, told.report),
+                            trouble=_trouble(told.report))  # fmt: skip
             self._write(success("arc.up/1", self.around.stamp(), answer) + "\n")
             return
         report, at = told.report, iso(told.began)[11:19]
@@ -151,6 +165,15 @@ class Voice:
             except (ReaderLeft, OutputFailed) as error:
                 self.unheard = error
                 self.stop.set()
+
+
+def _trouble(report: SensorReport) -> Trouble | None:
+    """Why a run failed, and whose; None: it did not."""
+    if report.exit_code != Exit.FAILED:
+        return None
+    error = report.details.get("error")
+    hint = str(error.get("hint") or "") if isinstance(error, dict) else ""
+    return Trouble(report.code or "ARC-FAILED", f"{report.sensor}: {report.summary}", hint)
 
 
 def _data(told: RunTold) -> JsonObject:

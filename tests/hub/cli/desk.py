@@ -164,11 +164,12 @@ class RealFleet:
                         ask=ask_the_hub, clock=WallClock(), fleet=self.file)  # fmt: skip
         return Ran(run_command(list(words), around), out.getvalue(), err.getvalue())
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """`arc …` as a process of its own."""
+    def start(self, *words: str, packages: Path | None = None) -> subprocess.Popen[str]:
+        """`arc …` as a process of its own, which also finds what is installed in `packages`."""
+        found = os.pathsep.join(str(one) for one in (ROOT, packages) if one is not None)
         process = subprocess.Popen(
             [sys.executable, "-m", "arc", "--fleet", str(self.file), *words], cwd=self.place,
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, bufsize=1,
+            env={**os.environ, "PYTHONPATH": found}, text=True, bufsize=1,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.hubs.append(process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from pathlib import Path
 
 from tests.hub.cli.desk import RealFleet
 from tests.node.daemon.living import PATIENCE_S
@@ -120,3 +121,48 @@ def test_a_run_that_could_not_see_a_node_names_it_in_its_line(real: RealFleet) -
     for line in map(json.loads, out.splitlines()):
         assert [one["node"] for one in line["partial"]] == ["gone"], line["data"]["sensor"]
         assert all(line["partial"][0]["error"][name] for name in ("code", "message"))
+
+
+def a_package(place: Path) -> Path:
+    """What pip would leave of a package whose sensor looks at a disk that is full."""
+    info = place / "packages" / "sick-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sick\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[arc.sensors]\nsick = sick:Sick\n")
+    (info.parent / "sick.py").write_text(
+        "from arc.errors import StateBroken\n\n\n"
+        "class Sick:\n"
+        '    name, every_s, verbs = "sick", 60.0, {"status": "how it is"}\n\n'
+        "    async def run(self, hub, now):\n"
+        '        raise StateBroken("the disk is full", hint="make room")\n'
+    )
+    return info.parent
+
+
+def test_a_run_that_failed_is_told_so_by_its_line_its_name_and_the_exit_code(
+    real: RealFleet
+) -> None:
+    """Its line said `ok`, and nothing named it. One of several is 3, for the others are done."""
+    packages = a_package(real.place)
+    up = real.start("up", "--once", "--json", packages=packages)
+    out, err = up.communicate(timeout=PATIENCE_S)
+    lines = [*map(json.loads, out.splitlines())]
+    assert [(line["data"]["sensor"], line["ok"]) for line in lines] == [
+        ("fleet-health", True), ("fleet-graphs", True), ("sick", False)]  # fmt: skip
+    assert lines[2]["error"] == {"code": "ARC-STATE", "hint": "make room",
+                                 "message": "sick: failed: the disk is full"}  # fmt: skip
+    assert not any("error" in line for line in lines[:2])
+    named = "warning: 1 of 3 runs failed: sick; again: arc sensors run NAME"
+    assert (up.returncode, err.splitlines()[-1]) == (3, named)
+    text = real.start("up", "--once", packages=packages)
+    out, err = text.communicate(timeout=PATIENCE_S)
+    assert "sick             failed: the disk is full" in out.splitlines()[-1]
+    assert (text.returncode, err.splitlines()) == (3, [named])
+
+
+def test_where_every_run_failed_nothing_is_done_in_part(real: RealFleet) -> None:
+    off = "health: {enabled: false}\nsensors: {fleet-graphs: {enabled: false}}\n"
+    real.file.write_text(f"{off}{real.file.read_text()}")
+    up = real.start("up", "--once", packages=a_package(real.place))
+    _, err = up.communicate(timeout=PATIENCE_S)
+    assert (up.returncode, "1 of 1 run failed: sick" in err) == (1, True)
