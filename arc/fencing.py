@@ -17,13 +17,14 @@ from agent_node.queries import Given
 from agent_node.strict import JsonObject
 
 from .asking import read_given
-from .decisions.view import FleetView, NodeSeen
+from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .endings import tell_all
-from .errors import ArcError
+from .errors import ArcError, LinkError
 from .journal_ends import FINAL, TaskEnd
 from .links import Link
 from .reowning import Reowning, reown
 from .telling import End, Word
+from .unseen import unread
 
 Ends = Callable[[Iterable[str]], Mapping[str, TaskEnd]]
 
@@ -42,6 +43,7 @@ class FenceReport:
     tasks: tuple[Reowning, ...] = ()
     refused: str = ""
     dry_run: bool = False
+    unseen: tuple[NodeUnseen, ...] = ()  # who could not be asked, of one that was refused
 
 
 async def fence(
@@ -63,16 +65,18 @@ async def fence(
     all nodes of the fleet, the suspended too. `earlier` are fences that still stand. `remember` is
     called before the first node is barred: it has to make the fence durable.
     """
-    others, refused = who_answers(links, view, everybody=everybody, fenced=(*earlier, dead))
+    others, silent = who_answers(links, view, everybody=everybody, fenced=(*earlier, dead))
+    refused = _not_barred(silent)
     known = view.node(dead.node)
     if isinstance(known, NodeSeen) and known.report.incarnation == dead.incarnation:
         refused = f"{dead.node} answers, so it is not off; pause or suspend it instead"
     if refused:
-        return FenceReport(dead, refused=refused, dry_run=dry_run)
+        return FenceReport(dead, refused=refused, dry_run=dry_run, unseen=silent)
     try:
         went = await _what_went_there(others, view, dead)
     except ArcError as error:
-        return FenceReport(dead, refused=str(error), dry_run=dry_run)
+        away = unread(error.node, error) if isinstance(error, LinkError) else ()
+        return FenceReport(dead, refused=str(error), dry_run=dry_run, unseen=away)
     if not dry_run:
         remember(dead)
     fenced = standing(view, (*earlier, dead))
@@ -99,9 +103,10 @@ async def settle_uid(
     gives way. Else the newest copy is owned again, also one that was PARKED because its end is not
     known. Nothing is done unless every node answers.
     """
-    others, refused = who_answers(links, view, everybody=everybody, fenced=fenced)
-    if refused:
-        return Reowning(uid, "refused", rule="not_all_answer", because=refused)
+    others, silent = who_answers(links, view, everybody=everybody, fenced=fenced)
+    if silent:
+        return Reowning(uid, "refused", rule="not_all_answer", because=_not_barred(silent),
+                        unseen=silent)  # fmt: skip
     standing_now = standing(view, fenced)
     (done,) = await reown(
         others, view, [uid], fenced=standing_now, copies_give_way=True, parked_runs_again=True,
@@ -116,8 +121,8 @@ def who_answers(
     *,
     everybody: Collection[str],
     fenced: Sequence[Fenced],
-) -> tuple[dict[str, End], str]:
-    """Every node that has to be barred, as it is now, and why that is not all of them."""
+) -> tuple[dict[str, End], tuple[NodeUnseen, ...]]:
+    """Every node that has to be barred: those that answer, as they are now, and the others."""
     off = {one.node for one in fenced}
     seen = {node.name: node for node in view.seen if node.name in links}
     silent = sorted((set(links) | set(everybody)) - seen.keys() - off)
@@ -127,8 +132,20 @@ def who_answers(
         if Fenced(name, node.report.incarnation) not in fenced
     }
     if not silent:
-        return ends, ""
-    return ends, f"{', '.join(silent)} could not be asked, and each has to say that it is barred"
+        return ends, ()
+    return ends, tuple(_unseen(view, name) for name in silent)
+
+
+def _unseen(view: FleetView, name: str) -> NodeUnseen:
+    known = view.node(name)
+    if isinstance(known, NodeUnseen):
+        return known
+    return NodeUnseen(name, "suspended", "it is suspended, so it was not asked")
+
+
+def _not_barred(silent: Sequence[NodeUnseen]) -> str:
+    names = ", ".join(node.name for node in silent)
+    return f"{names} could not be asked, and each has to say that it is barred" if names else ""
 
 
 def standing(view: FleetView, fenced: Sequence[Fenced]) -> tuple[Fenced, ...]:

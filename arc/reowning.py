@@ -12,10 +12,10 @@ from agent_node.queries import Shown
 from agent_node.strict import JsonObject, JsonValue
 
 from .asking import read_reowned, read_shown
-from .decisions.view import FleetView
+from .decisions.view import FleetView, NodeUnseen
 from .errors import ArcError, NodeRefused
 from .telling import End
-from .unseen import rule_of
+from .unseen import rule_of, unread
 
 BATCH_MAX = 100  # tasks that are looked at, barred and owned again together
 
@@ -35,6 +35,7 @@ class Reowning:
     epoch: int = 0
     rule: str = ""
     because: str = ""
+    unseen: tuple[NodeUnseen, ...] = ()  # who could not be asked, of a refused one
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class _Case:
     give_way: list[str] = field(default_factory=list)  # barred only: the task lives elsewhere
     became: Reowning | None = None
 
-    def refuse(self, node: str, rule: str, because: str) -> None:
+    def refuse(self, node: str, said: _Said) -> None:
         """The first no stands."""
         if self.became is None:
-            self.became = Reowning(self.uid, "refused", node, self.epoch, rule, because)
+            self.became = _refused(self, node, said)
 
 
 async def reown(
@@ -123,9 +124,9 @@ class _Work:
             case.shown[end.name] = read_shown(end.name, case.uid, result)
         except NodeRefused as error:
             if error.rule != "not_found":
-                case.refuse(end.name, error.rule, str(error))
+                case.refuse(end.name, _unsaid(end.name, error))
         except ArcError as error:
-            case.refuse(end.name, rule_of(error), str(error))
+            case.refuse(end.name, _unsaid(end.name, error))
 
     def choose(self, case: _Case, *, copies_give_way: bool) -> None:
         """Who is to own it: nobody new where it lives; else whoever has the newest copy."""
@@ -135,7 +136,8 @@ class _Work:
         copies = [self._copy(name, shown) for name, shown in sorted(case.shown.items())]
         lives = next((copy for copy in copies if copy.lives), None)
         if lives is None and not copies:
-            case.refuse("", "unknown_task", f"no node has {case.uid} or a copy of it")
+            said = f"no node has {case.uid} or a copy of it"
+            case.refuse("", _Said("", "unknown_task", said))
         elif lives is None:
             case.winner = max(copies, key=lambda copy: copy.rank).node
         else:
@@ -188,7 +190,7 @@ class _Work:
             if case.give_way:
                 case.became = _gave_way(case, name, owned)
             elif owned.outcome != "barred":
-                case.refuse(name, *_why(owned))
+                case.refuse(name, owned)
 
     async def own(self, cases: Sequence[_Case]) -> None:
         """The winner, and nobody else, makes it READY."""
@@ -204,7 +206,7 @@ class _Work:
             if owned.outcome == "reowned":
                 case.became = Reowning(case.uid, "reowned", name, case.epoch)
             else:
-                case.refuse(name, *_why(owned))
+                case.refuse(name, owned)
 
     async def _ask(self, name: str, do: str, cases: Sequence[_Case]) -> Sequence[_Said]:
         """What this node says of each; the same error for all of them where it says nothing."""
@@ -224,8 +226,7 @@ class _Work:
             result = await end.link.ask(do, fields)
             answers = read_reowned(name, do, result, [case.uid for case in cases])
         except ArcError as error:
-            rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)
-            return [_Said("", rule, str(error))] * len(cases)
+            return [_unsaid(name, error)] * len(cases)
         return [_said(answer) for answer in answers]
 
 
@@ -236,6 +237,7 @@ class _Said:
     outcome: str
     rule: str = ""
     because: str = ""
+    unseen: tuple[NodeUnseen, ...] = ()  # the node itself, where it said nothing
 
 
 def _said(answer: Reowned) -> _Said:
@@ -244,9 +246,16 @@ def _said(answer: Reowned) -> _Said:
     return _Said(answer.outcome, answer.because.rule, answer.because.text)
 
 
-def _why(said: _Said) -> tuple[str, str]:
+def _unsaid(name: str, error: ArcError) -> _Said:
+    """The same of an error: a no of the node, or nothing at all."""
+    rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)
+    return _Said("", rule, str(error), unread(name, error))
+
+
+def _refused(case: _Case, node: str, said: _Said) -> Reowning:
     rule = said.rule or said.outcome
-    return rule, said.because or rule
+    because = said.because or rule
+    return Reowning(case.uid, "refused", node, case.epoch, rule, because, said.unseen)
 
 
 def _gave_way(case: _Case, name: str, said: _Said) -> Reowning:
@@ -255,8 +264,7 @@ def _gave_way(case: _Case, name: str, said: _Said) -> Reowning:
         return case.became
     if said.outcome == "barred":
         return replace(case.became, outcome="barred", epoch=case.epoch)
-    rule, because = _why(said)
-    return Reowning(case.uid, "refused", name, case.epoch, rule, because)
+    return _refused(case, name, said)
 
 
 def _named(one: Fenced) -> JsonValue:

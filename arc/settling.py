@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from agent_node.queries import Doubt
 
 from .asking import Moved, read_shown
-from .decisions.view import FleetView, NodeSeen
+from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .errors import ArcError, NodeRefused
 from .links import Link
 from .telling import End, Word, tell
-from .unseen import rule_of
+from .unseen import rule_of, unread
 
 PAIR_MAX = 200  # doubts of one pair of nodes in one cycle; the rest waits for the next
 
@@ -34,6 +34,7 @@ class Settlement:
     now: str = ""
     rule: str = ""
     because: str = ""
+    unseen: tuple[NodeUnseen, ...] = ()  # who said nothing when this was to be ended
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class _Pair:
         try:
             said = await tell(self.giver, self.taker.name, do, words)
         except ArcError as error:
-            self._leave(cases, error)
+            self._leave(cases, self.giver, error)
             return {}
         for case in cases:
             moved = said[case.xfer]
@@ -225,7 +226,7 @@ class _Pair:
         try:
             return await tell(self.taker, self.giver.name, do, words)
         except ArcError as error:
-            self._leave(cases, error)
+            self._leave(cases, self.taker, error)
             return {}
 
     async def _tell_giver(self, over: Sequence[Case]) -> None:
@@ -234,7 +235,7 @@ class _Pair:
         try:
             said = await tell(self.giver, self.taker.name, "settled", words)
         except ArcError as error:
-            self._leave(over, error)
+            self._leave(over, self.giver, error)
             return
         for case in over:
             moved = said[case.xfer]
@@ -246,10 +247,11 @@ class _Pair:
             else:
                 self.became[case.xfer] = _odd(case, self.giver.name, "settled", moved)
 
-    def _leave(self, cases: Iterable[Case], error: ArcError) -> None:
+    def _leave(self, cases: Iterable[Case], end: End, error: ArcError) -> None:
         rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)
         for case in cases:
-            self.became[case.xfer] = case.end("left", rule, str(error))
+            left = case.end("left", rule, str(error))
+            self.became[case.xfer] = replace(left, unseen=unread(end.name, error))
 
 
 def _odd(case: Case, node: str, do: str, moved: Moved) -> Settlement:

@@ -49,6 +49,11 @@ def unseen(node: str, role: Role, error: ArcError) -> NodeUnseen:
     return NodeUnseen(node, rule_of(error), str(error), error.code, role)
 
 
+def unread(node: str, error: ArcError) -> tuple[NodeUnseen, ...]:
+    """The node that this error kept from us; none where it answered, if with a no."""
+    return () if isinstance(error, NodeRefused) else (unseen(node, Role(), error),)
+
+
 def rule_of(error: ArcError) -> str:
     """The rule by which a node counts as unseen: unreachable, host_key, login, silent, …"""
     return next((rule for kind, rule in RULES if isinstance(error, kind)), "unreachable")

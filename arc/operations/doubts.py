@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from agent_node.moves import Fenced
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.decisions.view import FleetView
 from arc.errors import NeedsWord
 from arc.fencing import settle_uid
 from arc.settling import Settlement, settle
 from arc.survey import survey
 
 from . import Told, exit_of
-from .everybody import not_asked
+from .everybody import not_asked, partial_of
 from .finding import find_task
 from .nodes_fence import everybody, told_of
 
@@ -36,7 +35,7 @@ async def doubts_list(hub: Hub, args: JsonObject) -> Told:
         {"node": node.name, "parked": node.report.counts["PARKED"]}
         for node in view.seen if node.report.counts.get("PARKED")
     ]  # fmt: skip
-    partial = _unread(view)
+    partial = partial_of(view.silent)
     data: JsonObject = {"doubts": doubts, "parked": parked, "unread": _names(partial)}
     return Told(data, 3 if partial else 0, partial, not_asked(hub))
 
@@ -56,10 +55,10 @@ async def doubts_settle(hub: Hub, args: JsonObject) -> Told:
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
         settled = await settle(hub.links, view)
     left = any(one.outcome != "settled" for one in settled)
-    partial = _unread(view)
+    partial = partial_of([*view.silent, *(node for one in settled for node in one.unseen)])
     lines: list[JsonValue] = [_line(one) for one in settled]
     data: JsonObject = {"settled": lines, "unread": _names(partial)}
-    return Told(data, exit=3 if partial or left else 0, partial=partial)
+    return Told(data, 3 if partial or left else 0, partial, not_asked(hub))
 
 
 async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
@@ -69,15 +68,17 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
             " elsewhere", hint="--yes says so; --dry-run only looks")  # fmt: skip
     found = await asyncio.gather(*(find_task(hub, part) for part in parts))
     fenced = [Fenced(one.node, one.incarnation) for one in hub.journal.words.fences()]
-    done: list[JsonObject] = []
+    done: list[Reowning] = []
     async with hub.moving:
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
         for one in found:
             became = await settle_uid(hub.links, view, one.uid, everybody=everybody(hub),
                                       fenced=fenced, dry_run=asked.flag("dry_run"))  # fmt: skip
-            done.append(told_of(became))
+            done.append(became)
             _note(hub, became, asked)
-    return Told({"tasks": [*done], "dry_run": asked.flag("dry_run")}, exit=exit_of(done))
+    told = [told_of(one) for one in done]
+    return Told({"tasks": [*told], "dry_run": asked.flag("dry_run")}, exit_of(told),
+                partial_of(node for one in done for node in one.unseen))  # fmt: skip
 
 
 def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
@@ -99,7 +100,3 @@ def _line(one: Settlement) -> JsonObject:
 def _names(partial: tuple[JsonObject, ...]) -> list[JsonValue]:
     return [one["node"] for one in partial]
 
-
-def _unread(view: FleetView) -> tuple[JsonObject, ...]:
-    return tuple({"node": node.name, "error": {"code": node.code, "message": node.because}}
-                 for node in view.silent)

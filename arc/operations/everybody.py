@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import safe_text
-from arc.errors import ArcError, NodeUnreachable, NotFound, NotFoundYet
+from arc.errors import ArcError, LinkError, NodeUnreachable, NotFound, NotFoundYet
 from arc.looking import INBOX
 
 if TYPE_CHECKING:
+    from arc.decisions.view import NodeUnseen
     from arc.hub import Hub
     from arc.links import Link
 
@@ -41,6 +42,14 @@ def partial(node: str, error: ArcError) -> JsonObject:
     if error.hint:
         said["hint"] = error.hint
     return {"node": node, "error": said}
+
+
+def partial_of(nodes: Iterable[NodeUnseen]) -> tuple[JsonObject, ...]:
+    """Those that told nothing, each once, as they stand in an envelope."""
+    once = {one.name: one for one in nodes}
+    return tuple({"node": name, "error": {"code": one.code or LinkError.code,
+                                          "message": one.because}}
+                 for name, one in sorted(once.items()))  # fmt: skip
 
 
 async def ask_all(

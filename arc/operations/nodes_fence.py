@@ -17,7 +17,7 @@ from arc.looking import INBOX, look
 from arc.survey import survey
 
 from . import Told
-from .everybody import ask_all, check_node
+from .everybody import ask_all, check_node, partial_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -48,7 +48,8 @@ async def nodes_fence(hub: Hub, args: JsonObject) -> Told:
                         "heard_at": iso(heard) if heard else None,
                         "ended_before": _known_by_givers(hub, done)}  # fmt: skip
     left = any(one.outcome == "refused" for one in done.tasks)
-    return Told(data, exit=REFUSED if done.refused else 3 if left else 0)
+    unseen = [*done.unseen, *(node for one in done.tasks for node in one.unseen)]
+    return Told(data, REFUSED if done.refused else 3 if left else 0, partial_of(unseen))
 
 
 def _known_by_givers(hub: Hub, done: FenceReport) -> int:

@@ -63,3 +63,35 @@ def test_a_task_is_not_owned_again_while_a_node_cannot_say_that_it_lets_go(desk:
     text = desk.arc("doubts", "settle", uid(1), "--yes")
     assert text.code in {1, 3}
     assert "loom could not be asked" in text.out
+
+
+def silent(desk: Desk, *words: str) -> tuple[int, bool, list[str]]:
+    """How it ended, and whom `partial` names, each with a code and a message."""
+    said = desk.arc(*words, "--json")
+    partial = said.envelope["partial"]
+    assert all(one["error"]["code"] and one["error"]["message"] for one in partial), partial
+    return said.code, said.envelope["ok"], [one["node"] for one in partial]
+
+
+def test_who_said_nothing_while_a_doubt_was_ended_is_named(desk: Desk) -> None:
+    """It ended with 3 and an empty `partial`: each node had answered the look before."""
+    in_doubt(desk)
+    desk.nodes.weather.aimed["activate"] = "lost"
+    assert silent(desk, "doubts", "settle") == (3, True, ["loom"])
+    assert silent(desk, "doubts", "settle") == (0, True, [])
+
+
+def test_who_could_not_be_asked_to_let_go_of_a_task_is_named(desk: Desk) -> None:
+    """The sentence named them, and `partial` was empty."""
+    desk.waits("iris", 1)
+    words = ("doubts", "settle", uid(1), "--yes")
+    assert silent(desk, *words) == (0, True, [])
+    desk.nodes.switch_off("loom")
+    assert desk.arc("nodes", "suspend", "spark").code == 0
+    assert silent(desk, *words) == (1, False, ["loom", "spark"])
+
+
+def test_settling_without_a_suspended_node_says_so(desk: Desk) -> None:
+    assert desk.arc("nodes", "suspend", "spark").code == 0
+    assert desk.arc("doubts", "settle").err == (
+        "warning: spark is suspended, so it was not asked\n")

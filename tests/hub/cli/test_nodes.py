@@ -197,6 +197,38 @@ def test_a_fence_lists_what_had_ended_there_and_says_what_may_run_again(
     assert desk.nodes.states(2) == {"iris": "READY"}
 
 
+def test_a_fence_names_whom_it_could_not_ask_and_not_the_machine_that_is_off(desk: Desk) -> None:
+    """Each of these had an empty `partial`. The last two end with the fence as it should be."""
+    desk.waits("iris", 1)
+    desk.arc("tasks", "move", uid(1), "--to", "loom")
+    desk.nodes.switch_off("loom")
+    words = ("nodes", "fence", "loom", "--yes-it-is-off")
+
+    def told() -> tuple[int, list[str]]:
+        said = desk.arc(*words, "--json")
+        return said.code, [one["node"] for one in said.envelope["partial"]]
+
+    desk.nodes.switch_off("spark")
+    assert told() == (7, ["spark"])
+    desk.nodes.switch_on("spark")
+    asyncio.run(desk.hub.links["spark"].meet())
+    lost = "moved"  # the answer to this word
+
+    def deaf(do: str, result: JsonObject) -> JsonObject:
+        if do == lost:
+            raise NodeUnreachable("spark", "cut off")
+        return result
+
+    desk.hub.links["spark"] = twisted(desk.hub.links["spark"], deaf)
+    assert told() == (7, ["spark"])
+    lost = "bar"
+    assert told() == (3, ["spark"])
+    assert "iris" not in desk.nodes.states(1)
+    lost = ""
+    assert told() == (0, [])
+    assert desk.nodes.states(1)["iris"] == "READY"
+
+
 def test_a_node_that_answers_is_not_fenced(desk: Desk) -> None:
     desk.arc("status")
     text = desk.arc("nodes", "fence", "loom", "--yes-it-is-off")
