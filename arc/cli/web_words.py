@@ -61,6 +61,7 @@ def web(
         bool, typer.Option("--make-token", help="Write a new token (0600), and start nothing.")
     ] = False,
     beside_hub: Annotated[bool, typer.Option("--beside-hub", hidden=True)] = False,
+    door: Annotated[int, typer.Option("--door", hidden=True)] = -1,
     dry_run: DryRun = False,
 ) -> int:
     """The page of this fleet, until Ctrl-C; it asks the hub that runs, and may outlive it.
@@ -81,7 +82,7 @@ def web(
     try:
         if dry_run:
             return _dry_run(around, settings)
-        return asyncio.run(_serve(around, settings, beside_hub=beside_hub))
+        return asyncio.run(_serve(around, settings, beside_hub=beside_hub, given=door))
     except AlreadyUp as page:
         data: JsonObject = {"address": page.address, "already": True}
         more: JsonObject = {"dry_run": True} if dry_run else {}
@@ -151,18 +152,20 @@ def _dry_run(around: Around, settings: WebSettings) -> int:
     return say("web", Told(data), lambda data, _: f"would listen on {data['address']}", around)
 
 
-async def _serve(around: Around, settings: WebSettings, *, beside_hub: bool) -> int:
+async def _serve(
+    around: Around, settings: WebSettings, *, beside_hub: bool, given: int
+) -> int:
     from arc.history import History
     from arc.web.app import create_app
     from arc.web.hub_door import HubDoor
     from arc.web.past import Past
     from arc.web.presence import present
-    from arc.web.serving import bound, presence_of, serve
+    from arc.web.serving import bound, inherited, presence_of, serve
 
     # A fault of ours is one line of ours; the server's own words, with traces, are for nobody.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn").propagate = False
-    door = bound(settings)
+    door = bound(settings) if given < 0 else inherited(given)
     presence = presence_of(settings, door)
     with present(settings.state, presence):
         page = create_app(settings, HubDoor(settings.fleet), Past(History(settings.state)),

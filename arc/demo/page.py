@@ -1,33 +1,46 @@
-"""Gives the demo its page: a process beside its hub, on a port that is free."""
+"""Gives the demo its page: a process beside its hub, at a port that nobody else takes."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from arc.demo.result import DemoFailed
 from arc.demo.sshd import HOST
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 USUAL = 8420
+WAITING = 100  # who asks before the page is up is answered then
 SPAN = "5m"  # what its times are made for: three hours would be one thin line of it
 
 
-def free_port() -> int:
-    """The page's usual port, or any that is free; another program may still take it first."""
+def open_door() -> socket.socket:
+    """Listens at the page's usual port, or at any that is free. Whoever comes later, while nodes
+    start or a page that ended is started again, cannot take it; `DemoFailed` where none is free.
+    """
+    why = ""
     for wanted in (USUAL, 0):
-        with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as door:
+        door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                door.bind((HOST, wanted))
-            except OSError:
-                continue
-            return int(door.getsockname()[1])
-    return USUAL
+            door.bind((HOST, wanted))
+            door.listen(WAITING)
+        except OSError as error:
+            door.close()
+            why = str(error.strerror)
+        else:
+            return door
+    raise DemoFailed(f"no port of {HOST} is free for the page: {why}")
+
+
+def port_of(door: socket.socket) -> int:
+    """Where it listens."""
+    return int(door.getsockname()[1])
 
 
 def address_of(port: int) -> str:
@@ -36,14 +49,18 @@ def address_of(port: int) -> str:
 
 
 @asynccontextmanager
-async def page_beside(hub: Hub, say: Callable[[str], None], *, wanted: bool) -> AsyncIterator[None]:
-    """While this lasts the page is there, if it is wanted; the demo goes on without it, too."""
-    if not wanted:
+async def page_beside(
+    hub: Hub, say: Callable[[str], None], door: socket.socket | None
+) -> AsyncIterator[None]:
+    """While this lasts the page is behind this door, if there is one; the demo goes on without it,
+    too.
+    """
+    if door is None:
         yield
         return
     from arc.web.child import PageBeside
 
-    page = asyncio.create_task(PageBeside(hub, say).keep(), name="page")
+    page = asyncio.create_task(PageBeside(hub, say, door=door).keep(), name="page")
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from agent_node.ulid import new_ulid
 from .evidence import judge
 from .fleet import NAMES, SHORTENED
 from .nodes import DemoNodes
-from .page import address_of, free_port, page_beside
+from .page import address_of, open_door, page_beside, port_of
 from .picture import Picture
 from .result import DemoFailed, Result, Wish
 from .sight import Sight
@@ -81,13 +81,14 @@ class Story:
             f"{'' if self.wish.keep else ', gone at the end'}"
         )
         async with AsyncExitStack() as stack:
+            door = stack.enter_context(open_door()) if self.wish.web else None
             homes = {name: node.root for name, node in self.nodes.every.items()}
             settings = await open_fleet(
                 self.sight.folder, homes, policy=self.wish.policy,
                 batch=max(BATCH, self.wish.tasks // 4), stack=stack,
-                page=free_port() if self.wish.web else None,
+                page=port_of(door) if door else None,
             )  # fmt: skip
-            if self.wish.web:
+            if door:
                 self.sight.page = address_of(settings.web.port)
                 self.picture.tell(f"the page, as soon as it is up: {self.sight.page}")
             self.sight.reached = {
@@ -98,7 +99,7 @@ class Story:
             stack.push_async_callback(hub.close)
             await self._until_up()
             await self._give(hub, demo_tasks(self.wish.tasks, pace=self._pace, mint=_mint))
-            async with page_beside(hub, self._happened, wanted=self.wish.web):
+            async with page_beside(hub, self._happened, door):
                 await self._with_the_hub(hub)
 
     @property

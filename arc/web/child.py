@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,6 +35,7 @@ class PageBeside:
     hub: Hub
     say: Callable[[str], None]
     command: tuple[str, ...] = (sys.executable, "-m", "arc", "web", "--json", "--beside-hub")
+    door: socket.socket | None = None  # where it is to listen; None: it opens one itself
     other: str = ""  # where a page of this fleet is up that is not this hub's; "": none is known
 
     async def keep(self) -> None:
@@ -64,9 +66,12 @@ class PageBeside:
 
     async def _run(self, said: WebEntry) -> tuple[int, str]:
         """One process of it, from its start to its end; its exit code, and what it said of that."""
+        given = self._given(said)
+        words = [word for one in given for word in ("--door", str(one))]
         page = await asyncio.create_subprocess_exec(
-            *self.command, "--fleet", str(self.hub.settings.file), stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE, limit=LINE_MAX, start_new_session=True,
+            *self.command, *words, "--fleet", str(self.hub.settings.file), pass_fds=given,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE_MAX,
+            start_new_session=True,
         )  # fmt: skip
         telling = asyncio.create_task(self._tell_address(page))
         following = asyncio.create_task(self._until_other(page, said))
@@ -78,6 +83,13 @@ class PageBeside:
             telling.cancel()
             following.cancel()
             await _ended(page)
+
+    def _given(self, said: WebEntry) -> tuple[int, ...]:
+        """The door, as long as fleet.yaml says that very place."""
+        if self.door is None or said.socket is not None:
+            return ()
+        is_there = self.door.getsockname()[:2] == (said.host, said.port)
+        return (self.door.fileno(),) if is_there else ()
 
     async def _tell_address(self, page: asyncio.subprocess.Process) -> str:
         """Its one line says where it is; else why it is nowhere, which is given back."""

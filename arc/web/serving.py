@@ -116,6 +116,20 @@ def bound(settings: WebSettings) -> socket.socket:
     return _unix(settings, settings.unix) if settings.unix else _tcp(settings)
 
 
+def inherited(descriptor: int) -> socket.socket:
+    """The socket that whoever started us listens with already; `CannotListen` where it is none."""
+    try:
+        door = socket.socket(fileno=descriptor)
+        listens = door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise CannotListen(f"descriptor {descriptor} is no socket: {error.strerror}") from error
+    if not listens:
+        door.close()
+        raise CannotListen(f"descriptor {descriptor} is no socket that listens")
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only argument
+    return door
+
+
 def check_free(settings: WebSettings) -> None:
     """Return where `bound` would listen; else raise what it does. Nobody is kept from listening
     there meanwhile, and nothing is left there.
