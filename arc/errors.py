@@ -228,6 +228,7 @@ class WrongNode(NodeUnreachable):
     """Another node answered than the one meant; nothing was asked of it."""
 
     code = "ARC-WRONG-NODE"
+    hint = "in fleet.yaml, correct its host and port, or its name"
 
 
 class NodeSilent(NodeUnreachable):

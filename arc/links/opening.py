@@ -38,6 +38,7 @@ def open_links(
                 clock=clock,
                 rng=random.Random(rng.getrandbits(64)),  # noqa: S311 - spreads pauses, no secret
                 is_fenced=is_fenced,
+                mend=mend_of(node),
             )
     return links
 
@@ -49,3 +50,11 @@ def way_to(node: NodeEntry, settings: FleetSettings) -> Way:
     from .ssh import SshWay
 
     return SshWay(node, settings)
+
+
+def mend_of(node: NodeEntry) -> str:
+    """What to correct where another node answers on this machine; "": host and port, by SSH."""
+    if not node.local:
+        return ""
+    where = node.home or "none: the hub's $AGENT_NODE_HOME, else ~/.agent-node"
+    return f"in fleet.yaml, correct its home ({where}) or its name"

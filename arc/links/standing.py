@@ -57,12 +57,12 @@ class StandingLink:
 
     def __init__(
         self, name: str, way: Way, words: HelloWords, *, clock: Clock, rng: random.Random,
-        is_fenced: Fenced, pause: Pause = asyncio.sleep,
+        is_fenced: Fenced, pause: Pause = asyncio.sleep, mend: str = "",
     ) -> None:  # fmt: skip
         self.name = name
         self._way, self._words = way, words
         self._clock = clock
-        self._is_fenced, self._pause = is_fenced, pause
+        self._is_fenced, self._pause, self._mend = is_fenced, pause, mend
         self._session: _Session | None = None
         self._opening: asyncio.Task[_Session] | None = None
         self._opens: asyncio.Future[_Session]  # what whoever waits is told of it
@@ -216,7 +216,7 @@ class StandingLink:
         self.noise = talk.noise
         if greeting.node != self.name:
             text = f"the node that answers there is {greeting.node}; nothing was asked of it"
-            raise WrongNode(self.name, text, hint="correct its host and port in fleet.yaml")
+            raise WrongNode(self.name, text, hint=self._mend)
         met = await self._hello(talk, greeting)
         session = _Session(talk, met, self._clock.boottime())
         if self._listener is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.clock import SystemClock
 from agent_node.strict import JsonObject
 from arc.errors import (
     AnswerUnreadable,
@@ -22,8 +24,10 @@ from arc.errors import (
     WrongNode,
 )
 from arc.links import HEARS_NOW, pipes, standing
+from arc.links.opening import mend_of, open_links
 from arc.links.pipes import PipeWay
-from tests.hub.links.places import a_home, a_link
+from arc.settings import NodeEntry
+from tests.hub.links.places import a_home, a_link, nobody_is_fenced, settings_of, words
 from tests.link_contract import LinkContract, Reach
 from tests.node.daemon.living import Node
 
@@ -67,6 +71,31 @@ async def test_another_node_than_the_one_meant_is_asked_nothing(tmp_path: Path) 
     with pytest.raises(WrongNode, match="iris"):
         await link.meet()
     await link.close()
+
+
+@pytest.mark.parametrize("home", ["named", None])
+async def test_another_node_in_a_local_home_is_mended_by_its_home_or_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    """Seen to fail: `correct its host and port`, of which a local node has neither."""
+    place = a_home(tmp_path)
+    monkeypatch.setenv("AGENT_NODE_HOME", str(place))
+    entry = NodeEntry("loom", local=True, home=str(place) if home else None)
+    links = open_links(settings_of(tmp_path, entry), words(), clock=SystemClock(),
+                       rng=random.Random(7), is_fenced=nobody_is_fenced)  # fmt: skip
+    with pytest.raises(WrongNode, match="iris") as raised:
+        await links["loom"].meet()
+    for link in links.values():
+        await link.close()
+    assert "host" not in raised.value.hint
+    assert raised.value.hint.startswith("in fleet.yaml, correct its home (")
+    assert (str(place) if home else "the hub's $AGENT_NODE_HOME") in raised.value.hint
+
+
+def test_a_node_behind_ssh_is_still_mended_by_its_host_and_port() -> None:
+    assert mend_of(NodeEntry("loom", host="loom.lan")) == ""
+    assert WrongNode("loom", "it is iris", hint="").hint == (
+        "in fleet.yaml, correct its host and port, or its name")
 
 
 async def test_a_program_that_is_not_there_is_named() -> None:
