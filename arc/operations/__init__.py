@@ -57,7 +57,7 @@ OPERATIONS: dict[str, str] = {
     "dag.cancel": "dags_cancel",
     "nodes.list": "nodes",
     "nodes.show": "nodes",
-    "nodes.logs": "nodes",
+    "nodes.logs": "nodes_logs",
     "nodes.pause": "nodes_steer",
     "nodes.resume": "nodes_steer",
     "nodes.drain": "nodes_steer",

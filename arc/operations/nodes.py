@@ -1,4 +1,4 @@
-"""Lists the nodes, shows one whole, and reads what a task's program wrote there."""
+"""Lists the nodes, and shows one whole."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import UNDERWAY
 from arc.decisions.view import NodeSeen
 from arc.links.hostkeys import HostKey, HostKeys
 from arc.looking import look
 
 from . import Told
-from .everybody import check_node, link_of
-from .finding import find_task
+from .everybody import check_node
 from .status import status
 
 if TYPE_CHECKING:
     from arc.hub import Hub
-
-PIECE_MAX = 1024 * 1024
-
 
 async def nodes_list(hub: Hub, args: JsonObject) -> Told:
     """Every node of fleet.yaml: how it is reached, whose work it does, and how it is."""
@@ -97,22 +92,3 @@ def _report(node: NodeSeen) -> JsonObject:
         "needs_you": list[JsonValue](report.needs_you), "last_task": report.last_task,
         "movable": report.movable_count, "counts": dict(report.counts),
     }  # fmt: skip
-
-
-async def nodes_logs(hub: Hub, args: JsonObject) -> Told:
-    """A piece of what a task's program wrote: of its last attempt on this node, or of one named."""
-    asked = Fields(args)
-    name, uid = asked.node("node"), asked.text("task", 64)
-    found = await find_task(hub, uid)
-    fields: JsonObject = {"uid": found.uid, "stream": asked.text_or("stream", "stdout", 10),
-                          "offset": asked.after("offset"), "limit": PIECE_MAX}  # fmt: skip
-    attempt = asked.maybe_whole("attempt", 1, 10**9)
-    if attempt is not None:
-        fields["attempt"] = attempt
-    said = Fields(await link_of(hub, name).ask("log", fields))
-    text = said.values.get("text")
-    return Told({
-        "uid": found.uid, "node": name, "attempt": said.whole("attempt", 1, 10**9),
-        "text": text if isinstance(text, str) else "", "next": said.whole("next", 0, 2**62),
-        "size": said.whole("size", 0, 2**62), "ended": found.task.state not in UNDERWAY,
-    })  # fmt: skip
