@@ -10,19 +10,16 @@ from typing import Annotated
 import typer
 
 from agent_node.strict import JsonObject
-from arc.errors import ArcError, WaitedTooLong, WrongUse
+from arc.errors import ArcError, WrongUse
 from arc.operations import Told
-from arc.text.columns import inside
 
 from . import joining_words, upgrading_words
 from .answering import ANSWER_S, say, tell
 from .around import Around, here
+from .draining import watch_drain
 from .options import DryRun, Node, Reason, Yes, moment, only_said, seconds, words
 
 WATCH_S = 1.0
-# Not at work, and not over.
-LATER = ("PENDING", "RETRYING", "ESCROW", "HELD", "PARKED", "DEAD_LETTERED")
-DRAIN_S = 24 * 3600.0
 nodes = typer.Typer(help="The machines of the fleet.", invoke_without_command=True)
 
 
@@ -102,38 +99,7 @@ def drain_node(
                         "dry_run": dry_run}  # fmt: skip
     code = _steer("drain", args, wait_s=120.0)
     watched = here().asks_people if watch is None else watch
-    return _watch(name) if watched and not code and not dry_run else code
-
-
-def _watch(name: str) -> int:
-    """A line when something changed, until nothing runs or waits there; bounded by a day."""
-    around, shown = here(), ""
-    until = time.monotonic() + DRAIN_S
-    while time.monotonic() < until:
-        told = around.ask(around, "nodes.show", {"node": name}, timeout_s=ANSWER_S)
-        data = told.data
-        line = (f"{name} {data.get('state')}: {data.get('running')} running, "
-                f"{data.get('pending')} waiting{_later(data)}")  # fmt: skip
-        if line != shown:
-            _say_drain(name, data, line)
-            shown = line
-        if data.get("state") == "drained" and not data.get("pending"):
-            off = f"what is left stays there{_later(data)}" if _later(data) else "nothing is left"
-            around.talk(f"safe to switch off: {off}; back: arc nodes resume {name}\n")
-            return 0
-        time.sleep(WATCH_S)
-    raise WaitedTooLong(f"{name} has not drained within a day; it goes on without being watched")
-
-
-def _later(data: JsonObject) -> str:
-    """What neither runs nor waits now, and is not over: `, 1 PENDING, 2 RETRYING`."""
-    counts = inside(data, "counts")
-    return "".join(f", {counts[state]} {state}" for state in LATER if counts.get(state))
-
-
-def _say_drain(name: str, data: JsonObject, line: str) -> None:
-    seen: JsonObject = {key: data.get(key) for key in ("state", "running", "pending", "seen")}
-    say("nodes.drain", Told({"node": name, **seen}), lambda *_: line, here())
+    return watch_drain(name) if watched and not code and not dry_run else code
 
 
 @nodes.command("suspend")

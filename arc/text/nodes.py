@@ -10,6 +10,8 @@ from agent_node.text import counted, safe_text, size
 from .columns import age, inside, number, objects, of_node, rows, said, shorts, stated, unseen
 from .look import Look
 
+PINNED_SHOWN = 20
+
 
 def render_nodes(data: JsonObject, look: Look) -> str:
     """A line a node: how it is reached, how it is, and whose work it does."""
@@ -83,6 +85,39 @@ def render_steered(data: JsonObject, look: Look) -> str:
     more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
     verb = "would be" if data.get("dry_run") else "is"
     return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}"
+
+
+def at_rest(data: JsonObject) -> str:
+    """What neither runs nor waits now, and is not over: `, 1 PENDING, 2 RETRYING`."""
+    return "".join(f", {said(count)} {state}" for state, count in inside(data, "later").items())
+
+
+def render_drain(data: JsonObject, look: Look) -> str:
+    """How far a drain is, and which pinned tasks it leaves where they are, with the ways out."""
+    name = said(data.get("node"))
+    head = (f"{name} {said(data.get('state'))}: {said(data.get('running'))} running, "
+            f"{said(data.get('pending'))} waiting{at_rest(data)}")  # fmt: skip
+    many = int(number(data.get("pinned")))
+    if not many:
+        return head
+    pinned = f"  no drain moves what is pinned: {counted(many, 'waiting task')}"
+    stuck = objects(data, "waits_for")
+    if data.get("waits_for") is None:
+        return f"{head}\n{pinned}; which could not be read: arc tasks list --node {name}"
+    listed = [f"    {said(one.get('uid'))}  P{said(one.get('priority'))}"
+              for one in stuck[:PINNED_SHOWN]]  # fmt: skip
+    if many > len(listed):
+        listed.append(f"    … and {many - len(listed)} more: arc tasks list --node {name}")
+    if stuck:
+        ways = ways_out(said(stuck[0].get("uid")) if many == 1 else "UID")
+        listed += ["  it ends by one of these for each:", *(f"    {way}" for way in ways)]
+    return "\n".join([head, pinned, *listed])
+
+
+def ways_out(uid: str) -> tuple[str, str, str]:
+    """What a person may do about a task that is pinned to a node which is to be empty."""
+    return (f"arc tasks move {uid} --to NODE --yes", f"arc tasks set {uid} pinned=false",
+            f"arc tasks cancel {uid}")  # fmt: skip
 
 
 def render_fenced(data: JsonObject, look: Look) -> str:

@@ -85,7 +85,7 @@ def test_the_last_node_that_takes_work_drains_only_with_a_word(desk: Desk) -> No
 def test_draining_is_watched_until_nothing_runs_or_waits_there(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arc.cli.node_words.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("arc.cli.draining.time.sleep", lambda seconds: None)
     watched = desk.arc("nodes", "drain", "loom", "--watch")
     assert watched.code == 0
     assert watched.lines[-1] == "loom drained: 0 running, 0 waiting"
@@ -95,7 +95,7 @@ def test_draining_is_watched_until_nothing_runs_or_waits_there(
 def test_what_neither_runs_nor_waits_is_told_before_a_machine_is_switched_off(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arc.cli.node_words.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("arc.cli.draining.time.sleep", lambda seconds: None)
     desk.waits("loom", 1, not_before="2036-01-01T00:00:00Z")
     watched = desk.arc("nodes", "drain", "loom", "--watch")
     assert watched.lines[-1] == "loom drained: 0 running, 0 waiting, 1 PENDING"
@@ -108,7 +108,7 @@ def test_interrupting_the_watch_leaves_the_node_draining(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("arc.cli.node_words.time.sleep", interrupt)
+    monkeypatch.setattr("arc.cli.draining.time.sleep", interrupt)
     desk.runs("loom", 1)
     assert desk.arc("nodes", "drain", "loom", "--watch").code == 130
     assert state(desk, "loom") == "draining"
