@@ -39,10 +39,16 @@ class Role:
     never: tuple[str, ...] = ()
     home: str = ""
 
-    def how_to_start(self, name: str) -> str:
-        """What a person types to start its daemon; without its home it would start another node."""
+    def typed(self, *verbs: str) -> str:
+        """These words of `agent-node` as a person types them for this very node: without its home
+        they would be said to another one.
+        """
         which = f"AGENT_NODE_HOME={shlex.quote(self.home)} " if self.home else ""
-        return f"on {name}: {which}agent-node start"
+        return "; ".join(f"{which}agent-node {verb}" for verb in verbs)
+
+    def how_to_start(self, name: str) -> str:
+        """What a person types to start its daemon."""
+        return f"on {name}: {self.typed('start')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
                         f"there. arc nodes resume {name}", CHANGE)  # fmt: skip
     if report.state != "active":
         return Standing("takes_new_work", f"{name} is {report.state}{because}; nothing starts "
-                        f"there. On {name}: agent-node release", ESCALATE)  # fmt: skip
+                        f"there. On {name}: {node.role.typed('release')}", ESCALATE)  # fmt: skip
     if has_an_agent(node) is not None:
         return Standing("has_an_agent", f"no agent on {name} takes work; nothing starts there. "
                         f"arc nodes show {name}", CHANGE)  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from agent_node.strict import JsonObject
 from agent_node.text import ago, counted, safe_text
+from arc.decisions.domains import Role
 from arc.errors import ArcError
 from arc.looking import OVER
 from arc.operations import Told
@@ -43,22 +44,23 @@ def comes_back(name: str, would_fence: Asked) -> str:
             f"{' '.join(safe_text(uid, 26) for uid in uids[:FENCED_SHOWN])}{more}")  # fmt: skip
 
 
-def what_stays(name: str, told: JsonObject) -> str:
+def what_stays(name: str, told: JsonObject, role: Role) -> str:
     """What becomes of the node and its queue, and how to see it, as far as it is known."""
     if not told.get("seen"):
         return (f"whether {name} still runs is not known here; whatever it has stays in its queue: "
-                "there: agent-node list")  # fmt: skip
+                f"there: {role.typed('list')}")  # fmt: skip
     left = open_tasks(told)
     has = f"its {counted(left, 'open task')} stay" if left != 1 else "its open task stays"
-    sees = f"{has} there (there: agent-node list); " if left else ""
-    state, stop = told.get("state"), "there: agent-node stop"
+    sees = f"{has} there (there: {role.typed('list')}); " if left else ""
+    state, stop = told.get("state"), f"there: {role.typed('stop')}"
     if state in {"paused", "drained", "draining", "quarantined"}:
         return (f"{name} is {state} and starts nothing; {sees}to have it work on, there: "
-                f"agent-node resume; to end its daemon, {stop}")  # fmt: skip
+                f"{role.typed('resume')}; to end its daemon, {stop}")  # fmt: skip
     if state == "stopped":
-        return f"the daemon of {name} does not run; {sees}to start it, there: agent-node start"
-    return (f"{name} works on with its own queue; {sees}to stop it, there: agent-node drain, then "
-            "agent-node stop")  # fmt: skip
+        start = role.typed("start")
+        return f"the daemon of {name} does not run; {sees}to start it, there: {start}"
+    return (f"{name} works on with its own queue; {sees}to stop it, there: {role.typed('drain')}, "
+            f"then {role.typed('stop')}")  # fmt: skip
 
 
 def open_tasks(data: JsonObject) -> int:

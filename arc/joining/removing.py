@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text
+from arc.decisions.domains import Role
 from arc.editing import remove_node
 from arc.errors import ArcError, NeedsWord, NodeUnreachable, NotFound
 from arc.keys import read_public_key
@@ -71,7 +72,8 @@ def leave(leaving: Leaving, here: Here, steps: Steps, ways: Ways) -> None:
             here.pins.forget(leaving.name)
             step.text, step.changed = "trusted no longer", "its host key is trusted no longer"
     if not steps.dry_run:
-        steps.hints.append(what_stays(leaving.name, told))
+        role = Role(home=entry.home or "")
+        steps.hints.append(what_stays(leaving.name, told, role))
 
 
 def check_work(leaving: Leaving, steps: Steps, ways: Ways) -> JsonObject:

@@ -25,7 +25,7 @@ OUTCOME_S = 120.0  # for its trial, its start, and the way back
 ASK_EVERY_S = 0.5
 STEADY_MAX_S = 600.0
 SAID_MAX = 1000
-BY_HAND = "install arc-fleet anew on this machine, then: agent-node stop; agent-node start"
+BY_HAND = "install arc-fleet anew on this machine, then: "
 
 Word = Literal["already", "would", "by_hand", "refused", "under_way", "upgraded", "went_back",
                "failed", "stuck"]  # fmt: skip
@@ -48,7 +48,8 @@ async def nodes_upgrade(hub: Hub, args: JsonObject) -> Told:
     check_node(hub, name)
     entry = hub.settings.node(name)
     if entry is not None and entry.local:
-        return _told(name, "by_hand", because=BY_HAND)
+        again = hub.roles()[name].typed("stop", "start")
+        return _told(name, "by_hand", because=BY_HAND + again)
     link = link_of(hub, name)
     with nothing_changed():
         was = await _running(link)

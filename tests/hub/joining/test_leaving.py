@@ -6,6 +6,7 @@ import pytest
 
 from agent_node.strict import JsonObject
 from arc.cli.joining_words import step_line
+from arc.decisions.domains import Role
 from arc.errors import NotFound
 from arc.joining.errors import LeftUndone
 from arc.joining.left_behind import what_stays
@@ -151,7 +152,7 @@ def test_a_dry_run_says_that_a_word_is_missing_and_goes_on() -> None:
     (SILENT, ("whether iris still runs is not known",)),
 ])  # fmt: skip
 def test_what_goes_on_there_is_said_by_its_state(told: JsonObject, says: tuple[str, ...]) -> None:
-    said = what_stays("iris", told)
+    said = what_stays("iris", told, Role())
     assert all(word in said for word in says), said
     assert "works on" not in said or told["state"] in {"working", "idle"}
 
