@@ -186,7 +186,7 @@ async def _tell_each(hub: Hub, do: str, args: JsonObject, more: JsonObject) -> T
         _log(hub, do, args, results)
         if do == "retry":
             _live_again(hub, results)
-    return Told({"results": [*results], "dry_run": asked.flag("dry_run")},
+    return Told({"do": do, "results": [*results], "dry_run": asked.flag("dry_run")},
                 exit_of(results, unread=bool(unread)), tuple(unread))  # fmt: skip
 
 

@@ -170,10 +170,13 @@ def render_submitted(data: JsonObject, look: Look) -> str:
 def render_cancelled(data: JsonObject, look: Look) -> str:
     """What ended, what is being stopped, and who has yet to be told."""
     title = subject(data.get("title"), look)
-    counts = f"{said(data.get('cancelled'))} cancelled, {said(data.get('stopping'))} being stopped"
+    ended, stopping = said(data.get("cancelled")), said(data.get("stopping"))
     if data.get("dry_run"):
-        return (f"{said(data.get('dag'))} {title}: would be cancelled: {counts} at home, "
-                f"{said(data.get('open_elsewhere'))} elsewhere (nothing was changed)")
+        away = said(data.get("open_elsewhere"))
+        return (f"{said(data.get('dag'))} {title}: would be cancelled: at home {ended} would end "
+                f"and {stopping} would be told to stop, and {away} elsewhere would be told "
+                "(dry run: nothing was changed)")
+    counts = f"{ended} cancelled, {stopping} being stopped"
     outcomes = Counter(str(word) for word in inside(data, "elsewhere").values())
     away = ", ".join(f"{many} {word}" for word, many in sorted(outcomes.items())) or "none"
     head = f"{said(data.get('dag'))} {title}: {said(data.get('state'))}"

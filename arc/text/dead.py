@@ -7,7 +7,7 @@ from agent_node.text import counted
 
 from .columns import inside, number, objects, rows, said, shorts, subject
 from .look import Look
-from .tasks import what_it_wrote
+from .tasks import became, what_it_wrote
 
 MESSAGE_SHOWN = 60  # characters of a message in a line of a terminal
 
@@ -106,9 +106,11 @@ def render_decided(data: JsonObject, look: Look) -> str:
         return "no dead letter fits; nothing was changed"
     short = shorts(results)
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
+    replaced = any(one.get("replaces") for one in results)  # the dead one is cancelled then
+    do = "cancel" if replaced else str(data.get("do") or "")
     lines = []
     for one in results:
-        line = (f"{short[str(one['uid'])]}  {said(one.get('outcome'))}  now "
+        line = (f"{short[str(one['uid'])]}  {became(one, do, dry_run=bool(mark))} "
                 f"{said(one.get('state'))} on {said(one.get('node'))}")  # fmt: skip
         if one.get("replaces"):
             line += f"  in the place of {said(one.get('replaces'))}"
@@ -116,4 +118,5 @@ def render_decided(data: JsonObject, look: Look) -> str:
             line += f"  {said(one.get('rule'))}: {said(one.get('because'))}"
         lines.append(line + mark)
     done = sum(one.get("outcome") != "refused" for one in results)
-    return "\n".join([*lines, f"{said(data.get('do'))}: {done} of {len(results)}"])
+    would = "would " if mark else ""
+    return "\n".join([*lines, f"{would}{said(data.get('do'))}: {done} of {len(results)}"])

@@ -126,10 +126,10 @@ def render_fenced(data: JsonObject, look: Look) -> str:
         return f"nothing was done: {said(data.get('refused'))}"
     tasks = objects(data, "tasks")
     would = "would be" if data.get("dry_run") else "is"
-    short = shorts(tasks)
+    owned = reowned(tasks, shorts(tasks), dry_run=bool(data.get("dry_run")))
     head = (f"{said(data.get('node'))} {would} fenced; {counted(len(tasks), 'task')} "
             "had been moved there")  # fmt: skip
-    return "\n".join([head, *(f"  {line}" for line in reowned(tasks, short)), *_may_repeat(data)])
+    return "\n".join([head, *(f"  {line}" for line in owned), *_may_repeat(data)])
 
 
 def _may_repeat(data: JsonObject) -> list[str]:
@@ -147,10 +147,20 @@ def _unheard(data: JsonObject) -> list[str]:
     return [f"what ended there {since}, the hub has not heard of: of the reowned it {runs} again"]
 
 
-def reowned(tasks: list[JsonObject], short: Mapping[str, str]) -> list[str]:
-    """What became of each task that was to be owned again, and where."""
-    return [f"{said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
-            f"{said(one.get('because'), '')}".rstrip() for one in tasks]  # fmt: skip
+def reowned(
+    tasks: list[JsonObject], short: Mapping[str, str], *, dry_run: bool
+) -> list[str]:  # fmt: skip
+    """What became of each task that was to be owned again, and where; or would become of it."""
+    return [f"{_owned(one, dry_run=dry_run)} {short[str(one['uid'])]} "
+            f"{said(one.get('node'), '')} {said(one.get('because'), '')}".rstrip()
+            for one in tasks]  # fmt: skip
+
+
+def _owned(one: JsonObject, *, dry_run: bool) -> str:
+    """What lives or has ended does so anyway."""
+    outcome = said(one.get("outcome"))
+    would = dry_run and outcome in ("reowned", "barred", "refused")
+    return f"would be {outcome}" if would else outcome
 
 
 def render_log_piece(data: JsonObject, look: Look) -> str:

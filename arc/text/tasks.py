@@ -7,6 +7,7 @@ from agent_node.text import counted, safe_text, size
 
 from .columns import inside, lasting, objects, rows, said, shorts, subject
 from .look import Look
+from .nodes import reowned
 
 EVENTS_SHOWN = 50
 RESULTS_SHOWN = 100
@@ -162,17 +163,29 @@ def routed_when(data: JsonObject) -> list[str]:
 def render_changed(data: JsonObject, look: Look) -> str:
     """What became of each order."""
     results = objects(data, "results")
-    short = shorts(results)
+    short, do = shorts(results), str(data.get("do") or "")
     mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
     return "\n".join(
-        f"{short[str(one['uid'])]}  {_became(one, dry_run=bool(mark))} {said(one.get('state'))} on "
-        f"{_place(one.get('node'))}{_why_not(one)}{mark}" for one in results
+        f"{short[str(one['uid'])]}  {became(one, do, dry_run=bool(mark))} "
+        f"{said(one.get('state'))} on {_place(one.get('node'))}{_why_not(one)}{mark}"
+        for one in results
     )  # fmt: skip
 
 
-def _became(one: JsonObject, *, dry_run: bool) -> str:
-    changes = dry_run and one.get("outcome") == "changed"
-    return "would change  then" if changes else f"{said(one.get('outcome'))}  now"
+def became(one: JsonObject, do: str, *, dry_run: bool) -> str:
+    """What an order came to, up to the state that it left; in a dry run, what it would come to."""
+    outcome = said(one.get("outcome"))
+    if not dry_run:
+        return f"{outcome}  now"
+    if outcome in ("changed", "added"):
+        past = "added" if outcome == "added" else _PAST.get(do, "changed")
+        return f"would be {past}  then"
+    return f"{_WOULD.get(outcome, outcome)}  now"
+
+
+_PAST = {"set": "changed", "cancel": "cancelled", "retry": "retried", "resolve": "resolved",
+         "review": "reviewed", "edit": "edited"}  # fmt: skip
+_WOULD = {"stopping": "would be told to stop", "refused": "would be refused"}
 
 
 def _why_not(one: JsonObject) -> str:
@@ -236,6 +249,4 @@ def render_settled(data: JsonObject, look: Look) -> str:
     lines = [f"{said(one.get('outcome'))} {short[str(one['uid'])]} "
              f"{said(one.get('giver'))} -> {said(one.get('taker'))}: "
              f"{said(one.get('because') or one.get('now'))}" for one in settled]  # fmt: skip
-    lines += [f"{said(one.get('outcome'))} {short[str(one['uid'])]} {said(one.get('node'), '')} "
-              f"{said(one.get('because'), '')}".rstrip() for one in tasks]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join([*lines, *reowned(tasks, short, dry_run=bool(data.get("dry_run")))])

@@ -121,7 +121,8 @@ async def test_a_plan_says_what_the_command_would_print(acts: Stage) -> None:
     assert said == render_moved(planned, Look()).splitlines()
     assert said == ['would move 0001 "tidy \\x1b[31mup" iris -> loom']
     said = (await act(acts, "cancel", uid=one, dry_run=True)).data["says"]
-    assert said == ["0001  would change  then CANCELLED on iris (dry run: nothing was changed)"]
+    assert said == [
+        "0001  would be cancelled  then CANCELLED on iris (dry run: nothing was changed)"]
 
 
 async def test_the_page_itself_names_no_fleet_and_no_file(stage: Stage) -> None:

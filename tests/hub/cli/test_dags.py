@@ -114,7 +114,7 @@ def test_a_graph_is_cancelled_with_a_reason_and_twice_is_the_same(desk: Desk) ->
     assert desk.arc("dag", "cancel", dag).code == 7
     dry = desk.arc("dag", "cancel", dag, "--dry-run")
     assert dry.code == 0
-    assert "4 cancelled" in dry.out
+    assert "would be cancelled: at home 4 would end and 0 would be told to stop, and 0" in dry.out
     assert desk.arc("dag", "show", dag, "--json").data["state"] == "running"
     ran = desk.arc("dag", "cancel", dag, "--reason", "wrong input")
     assert (ran.code, "cancelled: 4 cancelled" in ran.out) == (0, True), ran.out

@@ -335,7 +335,7 @@ def test_a_person_says_how_urgent_a_task_is_and_why(desk: Desk) -> None:
 def test_a_waiting_task_is_cancelled_and_may_be_retried(desk: Desk) -> None:
     desk.waits("iris", 1)
     dry = desk.arc("tasks", "cancel", uid(1), "--dry-run")
-    assert "  would change  then CANCELLED on iris (dry run: nothing was changed)" in dry.out
+    assert "  would be cancelled  then CANCELLED on iris (dry run: nothing was changed)" in dry.out
     assert desk.nodes.states(1) == {"iris": "READY"}
     cancelled = desk.arc("tasks", "cancel", uid(1), "--reason", "not needed")
     assert cancelled.code == 0
