@@ -192,6 +192,16 @@ class RunBook:
                                " AND rule = 'already_here'", [uid])  # fmt: skip
         return frozenset(str(row["idle"]) for row in rows)
 
+    def wrote(self, event: str) -> bool:
+        """Whether any line says so that is still kept, or any run or move that stands as one."""
+        rows = self._rows.read(
+            "SELECT EXISTS (SELECT 1 FROM line WHERE event = ?1)"
+            " OR EXISTS (SELECT 1 FROM run WHERE 'run_' || outcome = ?1)"
+            " OR EXISTS (SELECT 1 FROM move WHERE 'task_' || outcome = ?1) AS known",
+            [event],
+        )
+        return bool(rows[0]["known"])
+
     def lines(self, *, since: datetime | None = None, after: int = 0,
               limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip
         """Log lines, oldest first, after a moment or after a line's number."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from arc.log_lines import LINES
 from tools.draw_states import render_states
 from tools.rooms import ROOMS, Room
 from tools.rule_table import render_rules
@@ -46,6 +47,10 @@ takes a task away from who has failed it, and *health* only tells. A node has ru
 beside them and the last word: they stand in [at-3am.md](at-3am.md).
 """
 
+EVENTS_START = """\
+# Events
+"""
+
 
 @dataclass(frozen=True)
 class ErrorClass:
@@ -63,6 +68,7 @@ def main() -> int:
     write_part(DOCS / "errors.md", "errors", ERRORS_START, render_errors())
     write_part(DOCS / "states.md", "states", STATES_START, render_states())
     write_part(DOCS / "rules.md", "rules", RULES_START, render_rules())
+    write_part(DOCS / "events.md", "log lines", EVENTS_START, render_lines())
     return 0
 
 
@@ -77,6 +83,12 @@ def render_room(room: Room) -> str:
              if room.has(source.path)]
     head = ["| module | what it is for |", "|---|---|"]
     return "\n".join([f"## {room.name}", "", room.sentence, "", *head, *lines])
+
+
+def render_lines() -> str:
+    """One row a line of the hub's log: when it is written."""
+    rows = [f"| `{name}` | {when} |" for name, when in LINES.items()]
+    return "\n".join(["| line | when |", "|---|---|", *rows])
 
 
 def render_errors() -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
+from agent_node.retries import KINDS
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import to_wire
 from agent_node.text import safe_text, short_uids
@@ -22,6 +24,7 @@ from . import Told
 from .dead_decisions import decisions_about, moved_letter
 from .everybody import Answers, check_node, link_of, not_asked, not_found_yet
 from .finding import part_of_uid
+from .nobodys import no_domain
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -41,6 +44,7 @@ class Pile:
     failed: Mapping[str, ArcError]
     suspended: tuple[str, ...]
     cut: tuple[str, ...] = ()  # nodes that have more than one answer looks at
+    slips: tuple[str, ...] = ()  # words of the filter by which nothing can have been meant
 
     @property
     def partial(self) -> tuple[JsonObject, ...]:
@@ -52,7 +56,7 @@ class Pile:
         """What is in no answer."""
         more = tuple(f"{node} has more than {LETTERS_MAX} dead letters; only the oldest were "
                      "looked at" for node in self.cut)  # fmt: skip
-        return (*self.suspended, *more)
+        return (*self.suspended, *more, *self.slips)
 
 
 async def pile_of(hub: Hub, meant: Meant, *, resolved: bool = False) -> Pile:
@@ -70,7 +74,22 @@ async def pile_of(hub: Hub, meant: Meant, *, resolved: bool = False) -> Pile:
     full = Counter(one.node for one in letters)
     cut = tuple(sorted(node for node, count in full.items() if count >= LETTERS_MAX))
     left = () if meant.node is not None else not_asked(hub)
-    return Pile(tuple(one for one in letters if meant.takes(one)), failed, left, cut)
+    taken = tuple(one for one in letters if meant.takes(one))
+    slips = () if taken else (*_no_kind(meant.kind, letters), *no_domain(hub, meant.domain))
+    return Pile(taken, failed, left, cut, slips)
+
+
+def _no_kind(kind: str | None, letters: Sequence[Letter]) -> tuple[str, ...]:
+    """That nothing is known to die of this. It is no error: a program may fail in a way of its own,
+    of which there is none now.
+    """
+    known = {*KINDS, *(one.kind for one in letters if one.kind)}
+    if kind is None or kind in known:
+        return ()
+    near = difflib.get_close_matches(kind.lower(), sorted(known), n=1, cutoff=0.5)
+    words = ", ".join(sorted(known)[:CANDIDATES])
+    meant = f"did you mean {near[0]}?" if near else f"known are {words}"
+    return (safe_text(f"--kind: no dead letter that was looked at died of {kind!r}; {meant}"),)
 
 
 async def _letters(link: Link, which: JsonObject) -> list[Letter] | ArcError:

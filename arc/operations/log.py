@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso, parse_iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.errors import NotFound
+from arc.errors import NotFound, WrongUse
 from arc.journal_runs import LogLine, Run
+from arc.log_lines import LINES, line_named
 
 from . import Told
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LINES_MAX = 10_000
 PAGE = 5_000
 RUNS_PAGE = 500
+NEAR = 3
 SKIPPED = "run_skipped"
 DAY = timedelta(days=1)
 
@@ -37,7 +40,7 @@ async def log(hub: Hub, args: JsonObject) -> Told:
     since = parse_iso(asked.text("since", 40)) if asked.has("since") else None
     if since is None and not follows:
         since = hub.clock.now() - DAY
-    wanted = Wanted(asked.maybe_text("sensor", 64), asked.maybe_text("event", 64),
+    wanted = Wanted(asked.maybe_text("sensor", 64), _event(hub, asked.maybe_text("event", 64)),
                     everything=asked.flag("all"))  # fmt: skip
     if wanted.sensor is not None and wanted.sensor not in {one.name for one in hub.sensors}:
         known = ", ".join(sorted(one.name for one in hub.sensors))
@@ -48,6 +51,25 @@ async def log(hub: Hub, args: JsonObject) -> Told:
     shown: list[JsonValue] = [*found[-limit:]]
     return Told({"lines": shown, "more": len(found) > limit,
                  "next": {"after": last_line, "after_run": last_run}})  # fmt: skip
+
+
+def _event(hub: Hub, word: str | None) -> str | None:
+    """The lines that are meant; None: any. A word that is no line's, and that nobody ever wrote,
+    is wrong use: an empty answer would say that it did not happen.
+    """
+    if word is None:
+        return None
+    name = line_named(word)
+    if name in LINES:
+        return name
+    if hub.journal.runs.wrote(word):
+        return word
+    near = difflib.get_close_matches(name.lower(), LINES, n=NEAR, cutoff=0.5)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise WrongUse(
+        f"--event: the hub's log has no line {word!r}{meant}",
+        hint="docs/events.md lists them all, under The hub's log; what happened to a task on its "
+             "node: arc tasks show TASK")  # fmt: skip
 
 
 @dataclass(frozen=True)

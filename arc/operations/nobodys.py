@@ -33,6 +33,14 @@ def nobodys(hub: Hub, node: str, tasks: Sequence[JsonObject]) -> Iterator[str]:
     yield from _needs(hub, node, tasks)
 
 
+def no_domain(hub: Hub, name: str | None) -> tuple[str, ...]:
+    """That fleet.yaml has no such domain, where nothing was found of it; a task may name any."""
+    names = {domain.name for domain in hub.settings.domains}
+    if name is None or name in names:
+        return ()
+    return (f"no domain is called {_shown(name)}{_meant(name, names)}",)
+
+
 def _meant_as_domains(hub: Hub, tasks: Sequence[JsonObject]) -> Iterator[str]:
     """Skills that are no skill here but the name of a domain: the task is nobody's work so."""
     names = {domain.name for domain in hub.settings.domains} - _skills_of(hub)

@@ -24,6 +24,7 @@ from . import Told
 from .everybody import Answers, ask_all, check_node, link_of, not_asked
 from .finding import find_task
 from .going_on import goes_on
+from .nobodys import no_domain
 from .staying import Reasons
 from .why_waiting import holds_of
 
@@ -64,7 +65,8 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     data: JsonObject = {"tasks": listed, "more": more, "unread": [*sorted(failed)],
                         "open_only": states == OPEN,
                         "next": _place(*tasks[limit - 1]) if more else None}  # fmt: skip
-    return Told(data, 3 if failed else 0, Answers({}, failed).partial, not_asked(hub))
+    slips = () if tasks else no_domain(hub, asked.maybe_text("domain", 64))
+    return Told(data, 3 if failed else 0, Answers({}, failed).partial, (*not_asked(hub), *slips))
 
 
 @dataclass(frozen=True)

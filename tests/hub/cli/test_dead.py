@@ -318,3 +318,30 @@ def test_what_nobody_could_mean_is_wrong_use_whichever_command_is_asked(
     """Seen to fail: no such dead letter where others said that no uid has an O; `bad_input`."""
     ran = desk.arc(*words)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error[ARC-USAGE]")
+
+
+def test_a_kind_that_nothing_died_of_is_told_with_the_near_word(desk: Desk) -> None:
+    """Seen to fail: a slip looked as if nothing of the kind were dead. A program may have a kind of
+    its own, of which there is none any more: so it is a warning, and no error.
+    """
+    dies(desk, "iris", 1, kind="proxy_down")
+    assert desk.arc("dead", "list", "--kind", "timeout", "--json").envelope["warnings"] == []
+    assert desk.arc("dead", "list", "--kind", "proxy_down", "--json").envelope["warnings"] == []
+    for words in (("list",), ("retry", "--yes", "--reason", "x")):
+        ran = desk.arc("dead", *words, "--kind", "proxy-dwn")
+        assert (ran.code, ran.lines[0].startswith("no dead letter")) == (0, True)
+        assert "looked at died of 'proxy-dwn'; did you mean proxy_down?" in ran.err
+    said = desk.arc("dead", "list", "--kind", "zzz", "--json").envelope["warnings"]
+    assert said[0].endswith("looked at died of 'zzz'; known are auth_failure, "
+                            "budget_exceeded, cancelled, crash, invalid_output, proxy_down, "
+                            "rate_limit, stalled, timeout")
+
+
+def test_a_domain_that_nobody_knows_is_told_where_nothing_fits(desk: Desk) -> None:
+    """Seen to fail, of tasks that live too. A task may name any domain, so it is a warning."""
+    dies(desk, "iris", 1, domain="elsewhere")
+    for words in (("dead", "list"), ("tasks", "list")):
+        assert desk.arc(*words, "--domain", "elsewhere", "--json").envelope["warnings"] == []
+        ran = desk.arc(*words, "--domain", "reserch")
+        assert (ran.code, "no domain is called reserch; did you mean research?" in ran.err) == (
+            0, True)

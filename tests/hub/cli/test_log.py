@@ -99,3 +99,31 @@ async def test_a_hub_that_starts_and_ends_says_so(desk: Desk) -> None:
     desk.hub.sensors = ()
     await run_hub(desk.hub, once=True)
     assert noted == ["hub_started", "hub_stopped"]
+
+
+def test_a_word_that_is_no_line_is_wrong_use_and_names_the_near_ones(desk: Desk) -> None:
+    """Seen to fail: it said that nothing had happened, which of a slip is not known."""
+    desk.arc("nodes", "pause", "iris")
+    for words in ((), ("--since", "1h"), ("--follow",)):
+        ran = desk.arc("log", "--event", "node_pausd", *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert "no line 'node_pausd'; did you mean node_paused" in ran.err
+        assert "docs/events.md" in ran.err
+    of_a_node = desk.arc("log", "--event", "task_completed", "--json").envelope["error"]
+    assert of_a_node["hint"].endswith("arc tasks show TASK")
+    assert "no line 'zzz'\n" in desk.arc("log", "--event", "zzz").err
+
+
+def test_a_line_that_has_not_happened_yet_is_no_slip(desk: Desk) -> None:
+    ran = desk.arc("log", "--event", "node_fenced")
+    assert (ran.code, ran.lines) == (0, ["nothing happened since then"])
+    desk.arc("nodes", "pause", "iris")
+    assert events(desk, "--event", "Node.Paused") == ["node_paused"]
+
+
+def test_a_line_of_a_sensor_that_is_not_ours_is_known_once_there_is_one(desk: Desk) -> None:
+    assert desk.arc("log", "--event", "theirs_began").code == 2
+    desk.hub.journal.runs.log("theirs_began", sensor="theirs")
+    assert events(desk, "--event", "theirs_began") == ["theirs_began"]
+    desk.minutes_pass(60 * 48)
+    assert events(desk, "--event", "theirs_began") == []
