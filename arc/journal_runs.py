@@ -202,6 +202,15 @@ class RunBook:
         )
         return bool(rows[0]["known"])
 
+    def last_word(self, node: str, events: Sequence[str]) -> tuple[str, datetime] | None:
+        """The newest of these lines about a node or about all of them; None: there is none."""
+        rows = self._rows.read(
+            "SELECT event, at FROM line WHERE node IN (?, '')"
+            " AND event IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
+            [node, orjson.dumps([*events]).decode()],
+        )
+        return (str(rows[0]["event"]), parse_iso(str(rows[0]["at"]))) if rows else None
+
     def lines(self, *, since: datetime | None = None, after: int = 0,
               limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip
         """Log lines, oldest first, after a moment or after a line's number."""

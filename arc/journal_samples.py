@@ -89,6 +89,23 @@ class SampleBook:
                 self._rows.write_many("UPDATE sample SET until = ? WHERE id = ?", closed)
                 self._rows.write_many(_INSERT, fresh)
 
+    def so_since(
+        self, node: str, state: str, told: datetime | None = None
+    ) -> datetime | None:
+        """Since when this node is in this state: since the first look in a row that found it so, or
+        since it was `told`, where no look found it otherwise after that. None: nobody knows.
+        """
+        (row,) = self._rows.read(
+            "SELECT max(at) FILTER (WHERE state NOT IN (?2, ?3)) AS other FROM sample"
+            " WHERE node = ?1", [node, state, UNKNOWN])  # fmt: skip
+        other = -1 if row["other"] is None else int(str(row["other"]))
+        (row,) = self._rows.read("SELECT min(at) AS at FROM sample WHERE node = ? AND state = ?"
+                                 " AND at > ?", [node, state, other])  # fmt: skip
+        known = [] if row["at"] is None else [int(str(row["at"]))]
+        if told is not None and ms_of(told) >= other:
+            known.append(ms_of(told))
+        return moment_of(min(known)) if known else None
+
     def _holds(self, name: str, said: Said, at: int, gap: int) -> bool:
         """Whether the open row of this node says so already, and may go on saying it."""
         last = self._last.get(name)

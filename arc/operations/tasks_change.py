@@ -26,6 +26,7 @@ from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, nothing_changed, partial
 from .finding import Found, find_task
 from .nobodys import nobodys
+from .nothing_starts import nothing_starts
 from .sensing import router_turn
 from .ties import tied
 
@@ -65,10 +66,12 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     refused = any(one["outcome"] == "refused" for one in results)
     if not dry_run and any(task.get("depends_on") for task in tasks):
         waits_at(hub, node)
+    waits = () if refused else await nothing_starts(hub, node)
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
-                warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks)))
+                warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
+                          *waits))
 
 
 def _unknown(tasks: list[JsonObject]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from arc.transfer import Outcome, carry_out
 from . import Told, exit_of
 from .everybody import link_of
 from .finding import Found, find_task
+from .nothing_starts import nothing_starts
 from .plan import steps
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ async def tasks_move(hub: Hub, args: JsonObject) -> Told:
     ]  # fmt: skip
     results = [*moved, *stayed]
     unknown = any(one.outcome == "in_doubt" for one in outcomes)
+    there_now = any(one["outcome"] in ("moved", "already") for one in results)
     return Told({"planned": steps(steals), "results": [*results], "dry_run": dry_run},
-                exit=exit_of(results, unread=unknown))  # fmt: skip
+                exit=exit_of(results, unread=unknown),
+                warnings=await nothing_starts(hub, to) if there_now else ())  # fmt: skip
 
 
 def _write_down(hub: Hub, outcomes: Sequence[Outcome], asked: Fields) -> None:
