@@ -142,12 +142,12 @@ async def dead_show(hub: Hub, args: JsonObject) -> Told:
     except (NotFound, NotFoundYet):
         pile = await pile_of(hub, Meant(), resolved=True)
         letter = await _decided(hub, pile, part)
-    decisions, unheard = await decisions_about(hub, letter)
-    said = (*pile.warnings, *unheard)
+    decisions = await decisions_about(hub, letter)
+    said = (*pile.warnings, *decisions.unheard)
     data: JsonObject = {
         **letter_line(letter), "task": to_wire(letter.task),
         "history": [dict(one) for one in letter.attempts], "after": None, "next": None,
-        "decisions": decisions,
+        "decisions": [*decisions.listed], "decided_since": decisions.since,
     }  # fmt: skip
     if not asked.has("attempts") and not asked.has("after"):
         return Told(data, warnings=said)

@@ -46,7 +46,8 @@ def render_dead(data: JsonObject, look: Look) -> str:
 def _decided(one: JsonObject) -> str:
     """What became of it, and by whose word."""
     resolved = inside(one, "resolution")
-    return f"{said(resolved.get('what'))} by {said(resolved.get('by'))}" if resolved else ""
+    return (f"{said(resolved.get('what'))} by {said(resolved.get('by'))}, now "
+            f"{said(one.get('state'))}") if resolved else ""  # fmt: skip
 
 
 def render_letter(data: JsonObject, look: Look) -> str:
@@ -72,14 +73,21 @@ def render_letter(data: JsonObject, look: Look) -> str:
     lines.append(f"  cost in all: {_money(data.get('total_cost_usd'))}")
     lines += [
         f"  {said(one.get('what'))} by {said(one.get('by'))} {said(one.get('at'))}"
-        f" on {said(one.get('node'))}: {said(one.get('reason'))}"
+        f" on {said(one.get('node'))}{_after(one)}: {said(one.get('reason'))}"
         for one in objects(data, "decisions")
     ]
+    if data.get("decided_since") is False:
+        lines.append("  nobody has decided anything since it died")
     uid = said(data.get("uid"))
     if not is_dead:
         return "\n".join([*lines, f"  now: arc tasks show {uid}"])
     now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
     return "\n".join([*lines, f"  now: {now} --reason TEXT"])
+
+
+def _after(one: JsonObject) -> str:
+    n = one.get("after_attempt")
+    return f", after attempt {said(n)}" if n is not None else ""
 
 
 def _money(amount: JsonValue) -> str:

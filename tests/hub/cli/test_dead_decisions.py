@@ -26,7 +26,9 @@ def decided(desk: Desk) -> list[tuple[str, str, str, str]]:
     """What, by whom, where and why, as told; each is in the text, too."""
     text, data = desk.both("dead", "show", uid(1))
     for one in data["decisions"]:
-        line = f"  {one['what']} by {one['by']} {one['at']} on {one['node']}: {one['reason']}"
+        n = one["after_attempt"]
+        where = one["node"] + ("" if n is None else f", after attempt {n}")
+        line = f"  {one['what']} by {one['by']} {one['at']} on {where}: {one['reason']}"
         assert line in text.lines, text.out
     return [(one["what"], one["by"], one["node"], one["reason"]) for one in data["decisions"]]
 
@@ -112,3 +114,88 @@ def test_a_node_that_answers_with_an_error_of_its_own_has_not_been_heard(
     monkeypatch.setattr(link, "ask", fails)
     said = desk.arc("dead", "show", uid(1), "--json").envelope
     assert "what was decided on iris is not known: it was not heard" in said["warnings"]
+
+
+NOBODY = "  nobody has decided anything since it died"
+
+
+def acted(desk: Desk) -> object:
+    """Whether anybody acted since it died, as told; the text has a line where nobody did."""
+    text, data = desk.both("dead", "show", uid(1))
+    assert (NOBODY in text.lines) == (data["decided_since"] is False), text.out
+    return data["decided_since"]
+
+
+def test_a_task_that_was_cancelled_and_then_retried_tells_of_both(desk: Desk) -> None:
+    """Seen to fail: it was READY, and all that was told is who had cancelled it."""
+    dies(desk, "iris", 1)
+    desk.arc("dead", "cancel", uid(1), "--reason", "no use")
+    desk.minutes_pass(1)
+    desk.arc("tasks", "retry", uid(1), "--reason", "a new key")
+    both = [("cancelled", "human:ada", "iris", "no use"),
+            ("retried", "human:ada", "iris", "a new key")]  # fmt: skip
+    assert decided(desk) == both
+    assert "cancelled by human:ada, now READY" in desk.arc("dead", "list", "--resolved").out
+    dies_again(desk, "iris", 2)
+    assert decided(desk) == both
+
+
+def test_a_task_that_was_retried_and_then_cancelled_or_stopped_tells_of_both(desk: Desk) -> None:
+    dies(desk, "iris", 1)
+    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
+    desk.minutes_pass(1)
+    desk.arc("tasks", "set", uid(1), "-p", "1", "--reason", "urgent")
+    desk.minutes_pass(1)
+    assert isinstance(desk.nodes.machines["iris"].store.apply(c.Claim("iris")), c.Claimed)
+    desk.arc("tasks", "cancel", uid(1), "--reason", "no use")
+    assert [(what, why) for what, _, _, why in decided(desk)] == [
+        ("retried", "a new key"), ("edited", "urgent"), ("stopped", "no use")]  # fmt: skip
+
+
+def test_what_was_done_before_it_died_is_no_decision_about_a_dead_letter(desk: Desk) -> None:
+    desk.waits("iris", 1, max_attempts=1)
+    desk.arc("tasks", "cancel", uid(1))
+    desk.minutes_pass(1)
+    desk.arc("tasks", "retry", uid(1))
+    dies_again(desk, "iris", 1)
+    assert (decided(desk), acted(desk)) == ([], False)
+
+
+def test_whether_anybody_acted_since_it_died_is_told(desk: Desk) -> None:
+    """Seen to fail: what was decided of an earlier death could be taken for it."""
+    dies(desk, "iris", 1)
+    assert acted(desk) is False
+    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
+    assert acted(desk) is None  # it lives
+    dies_again(desk, "iris", 2)  # in the same second, so no time tells them apart
+    assert acted(desk) is False
+    desk.arc("dead", "review", uid(1), "--note", "seen")
+    assert acted(desk) is True
+    desk.nodes.machines["iris"].store._db.execute("DELETE FROM event")
+    assert (acted(desk), decided(desk)) == (True, [("reviewed", "human:ada", "iris", "seen")])
+
+
+def test_a_death_elsewhere_leaves_what_was_decided_before_the_move_behind(desk: Desk) -> None:
+    dies(desk, "iris", 1)
+    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
+    moves_to_loom(desk)
+    dies_again(desk, "loom", 2)
+    assert acted(desk) is False
+    desk.arc("dead", "review", uid(1), "--note", "seen")
+    assert acted(desk) is True
+
+
+def test_nobody_says_that_nobody_acted_where_its_node_was_not_heard(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies(desk, "iris", 1)
+    link = desk.hub.links["iris"]
+    ask = link.ask
+
+    async def fails(do: str, fields: JsonObject) -> JsonObject:
+        if do == "show":
+            raise NodeRefused("iris", "disk", "the disk failed to read")
+        return await ask(do, fields)
+
+    monkeypatch.setattr(link, "ask", fails)
+    assert acted(desk) is None
