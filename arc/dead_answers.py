@@ -35,8 +35,11 @@ class Letter:
 
     @property
     def last(self) -> JsonObject:
-        """The last attempt that ended; empty where none did."""
-        ended = [one for one in self.attempts if one.get("ended_at")]
+        """The last attempt that ended, and not well: one that was a dead letter may have completed
+        since. Empty where none did.
+        """
+        ended = [one for one in self.attempts
+                 if one.get("ended_at") and one.get("outcome") != "completed"]  # fmt: skip
         return ended[-1] if ended else {}
 
     @property

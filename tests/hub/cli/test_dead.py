@@ -97,6 +97,19 @@ def test_a_task_that_ran_after_all_is_still_known_to_have_been_dead(desk: Desk) 
     assert desk.arc("dead", "list").lines == ["no dead letters"]
 
 
+def test_a_dead_letter_that_completed_after_all_died_of_what_it_died_of(desk: Desk) -> None:
+    """Seen to fail: `died of completed`, at the moment of its good end."""
+    dies(desk, "iris", 1, kind="timeout")
+    died_at = desk.arc("dead", "show", uid(1), "--json").data["died_at"]
+    assert desk.arc("dead", "retry", uid(1)).code == 0
+    desk.minutes_pass(1)
+    store = desk.nodes.machines["iris"].store
+    assert isinstance(store.apply(c.Claim("iris")), c.Claimed)
+    store.apply(c.Finish(uid(1), 2, c.Result("completed")))
+    (was,) = desk.arc("dead", "list", "--resolved", "--kind", "timeout", "--json").data["dead"]
+    assert (was["kind"], was["died_at"], was["state"]) == ("timeout", died_at, "COMPLETED")
+
+
 def test_filters_leave_the_others_out(desk: Desk) -> None:
     dies(desk, "iris", 1, kind="timeout", domain="research")
     dies(desk, "iris", 2, kind="crash", skills=["x"])
