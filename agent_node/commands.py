@@ -196,7 +196,7 @@ class Woken:
 
 
 @dataclass(frozen=True)
-class SetNode(Command["None"]):
+class SetNode(Command["Steered"]):
     """pause, resume or drain: the node, or one agent of it."""
 
     to: Literal["active", "paused", "draining"]
@@ -205,6 +205,24 @@ class SetNode(Command["None"]):
     agent: str | None = None
     deadline_s: float | None = None
     then: Literal["requeue", "wait"] = "wait"
+
+
+class Stood(NamedTuple):
+    """A word that held: the state, why, and who said it when; None: that is not known any more."""
+
+    state: str
+    reason: str
+    by: str | None
+    at: str | None
+
+
+class Steered(NamedTuple):
+    """What holds now; what held `before`, None: work started; `already`: nothing was changed."""
+
+    state: str
+    reason: str
+    before: Stood | None = None
+    already: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .requests import REASON_MAX, Request
 from .strict import JsonObject, JsonValue
 from .task import FIELDS, SETTABLE, Task
 from .ulid import is_ulid
-from .wire import added_out, changed_out
+from .wire import added_out, changed_out, steered_out
 
 TASKS_MAX = 10_000
 UIDS_MAX = 1000
@@ -180,10 +180,10 @@ def _set_node(desk: Desk, session: Session, request: Request, to: str) -> JsonOb
         deadline_s=asked.seconds("deadline_s", DRAIN_MAX_S),
         then=asked.word("then", "wait", "requeue") if asked.has("then") else "wait",
     )
-    desk.apply(request, command)
+    steered = desk.apply(request, command)
     if to == "draining" and not request.dry_run:
         desk.host.drain(command.deadline_s, command.then, command.agent)
-    return _node_state(desk, request, to=to, agent=command.agent)
+    return {**steered_out(steered), **({"agent": command.agent} if command.agent else {})}
 
 
 def _agent(desk: Desk, request: Request) -> str | None:
@@ -203,13 +203,9 @@ def answer_quarantine(desk: Desk, session: Session, request: Request) -> JsonObj
     return _node_state(desk, request, to="quarantined")
 
 
-def _node_state(
-    desk: Desk, request: Request, *, to: str = "active", agent: str | None = None
-) -> JsonObject:
-    """The node's new state, or the one agent's; of a dry run, what it would be."""
-    if request.dry_run or agent is not None:
-        reason = request.fields.text_or("reason", "", REASON_MAX)
-        named: JsonObject = {} if agent is None else {"agent": agent}
-        return {"state": to, "reason": reason, **named}
+def _node_state(desk: Desk, request: Request, *, to: str = "active") -> JsonObject:
+    """The node's new state; of a dry run, what it would be."""
+    if request.dry_run:
+        return {"state": to, "reason": request.fields.text_or("reason", "", REASON_MAX)}
     facts = desk.store.read(Facts())
     return {"state": facts.state, "reason": facts.reason}

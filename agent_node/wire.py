@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .commands import Added, Because, Changed
+from .commands import Added, Because, Changed, Steered
 from .errors import BadInput, NodeError
 from .lines import encode, line_of
 from .moves import Reowned, Transferred
@@ -95,6 +95,16 @@ def changed_out(changed: Changed) -> JsonObject:
     if changed.already:
         document["already"] = True
     return {**document, **because_out(changed.because)}
+
+
+def steered_out(steered: Steered) -> JsonObject:
+    """What the node, or one agent of it, was told; and what it had been told before."""
+    document: JsonObject = {"state": steered.state, "reason": steered.reason}
+    if steered.already:
+        document["already"] = True
+    if steered.before is not None:
+        document["was"] = dict(steered.before._asdict())
+    return document
 
 
 def transferred_out(moved: Transferred, *, terse: bool = False) -> JsonObject:

@@ -10,6 +10,7 @@ from agent_node.strict import JsonObject
 from .asking import reading
 from .errors import ArcError
 from .links import Link
+from .stood import noted, stood_in
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -39,19 +40,23 @@ async def _tell(hub: Hub, link: Link) -> int:
         return 0
     do, word = owed[link.name]
     try:
-        await say_word(link, do, {"reason": word.reason, "by": word.by})
+        heard = await say_word(link, do, {"reason": word.reason, "by": word.by})
     except ArcError as error:
         fields: JsonObject = {"do": do, "because": str(error)[:WHY_MAX]}
         hub.journal.runs.log("word_still_owed", node=word.node, fields=fields)
         return 0
     hub.journal.words.told([word.node], do)
-    hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do})
+    hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do, **noted(heard)})
     return 1
 
 
-async def say_word(link: Link, do: str, fields: JsonObject) -> str:
-    """Tell this node to `pause` or `resume`, as it is now; its state after the word."""
+async def say_word(link: Link, do: str, fields: JsonObject) -> JsonObject:
+    """Tell this node to `pause` or `resume`, as it is now; its state after the word, and of a
+    `pause` what it had been told before.
+    """
     met = await link.meet()
     said = await link.ask(do, {**fields, "incarnation": met.incarnation})
     with reading(link.name, do):
-        return Fields(said).text("state", 40)
+        state: JsonObject = {"state": Fields(said).text("state", 40),
+                             "reason": Fields(said).text_or("reason", "", 1000)}  # fmt: skip
+    return {**state, **(stood_in(said) if do == "pause" else {})}

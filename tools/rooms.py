@@ -68,7 +68,7 @@ ROOMS = (
     Room("The commands",
          "What people type. A command speaks to the node through its door, as a hub does.",
          ("agent_node/cli/",
-          *node("__main__ envelope text doctor checks account systemd packing"))),
+          *node("__main__ envelope text stood doctor checks account systemd packing"))),
     Room("The sensors",
          "The story of each: look, decide, act. Read these first.",
          ("sensors/", *hub("sensor"))),
@@ -81,7 +81,7 @@ ROOMS = (
          ("arc/decisions/", *hub("planning"))),
     Room("The hub acts and remembers",
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
-         hub("transfer telling owing settling endings fencing reowning durable fences lease"
+         hub("transfer telling owing stood settling endings fencing reowning durable fences lease"
              " journal journal_tables journal_nodes journal_ends journal_outbox journal_runs"
              " journal_words journal_ties outbox leaving custody doubted entitling"
              " graph_cancels artifacts bringing"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from agent_node.envelope import Answer
+from agent_node.stood import stood_before
 from agent_node.text import safe_text
 
 from .around import Around, Request
@@ -58,9 +59,11 @@ def steer(do: str, options: Namespace, around: Around, **more: object) -> Answer
         said = f"dry run, nothing changed: {what} would be {words(result, 'state', do)}"
     if result.get("reason"):
         said += f", because {words(result, 'reason')}"
+    before = stood_before(result, dry_run=bool(options.dry_run)) if do != "resume" else ""
+    said += f"\n{before}" if before else ""
     if do == "resume" and agent is None:
         said += _still_held(around)
-    return Answer({**result, "dry_run": bool(options.dry_run)}, safe_text(said))
+    return Answer({**result, "dry_run": bool(options.dry_run)}, safe_text(said, keep="\n"))
 
 
 def _still_held(around: Around) -> str:

@@ -1,12 +1,9 @@
-"""Carries out a person's word on one task or on the node: set, cancel, retry, resolve, pause."""
+"""Carries out a person's word on one task: set, cancel, retry, resolve."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from ..clock import iso
-from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields, SetNode
-from ..errors import BadInput, Refused
+from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields
+from ..errors import BadInput
 from ..strict import JsonValue
 from ..task import FIELDS, SETTABLE, State
 from .care import forgive
@@ -158,7 +155,7 @@ def _is_stopping(tx: Transaction, uid: str) -> bool:
     return why is not None
 
 
-def _why(command: SetFields | Cancel | RetryNow | Resolve | SetNode) -> str:
+def _why(command: SetFields | Cancel | RetryNow | Resolve) -> str:
     """The reason that was given; who gave none is named, so that no change is without one."""
     return command.reason or f"{command.sender.by} gave no reason"
 
@@ -249,44 +246,3 @@ def resolve(tx: Transaction, command: Resolve) -> Changed:
         text = f"{command.uid} is {state}; only PARKED and dead tasks are resolved"
         return _refused(command.uid, "not_parked", text)
     return _end(tx, command, new, event, was=state)
-
-
-def set_node(tx: Transaction, command: SetNode) -> None:
-    """pause, resume, drain: enforced by the claim and hold statements themselves."""
-    check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
-    check_not_quarantined(tx)
-    if command.agent is not None:
-        if not _set_agent_state(tx, command, command.agent):
-            return
-    elif _is_so_already(tx, command):
-        return
-    else:
-        tx.set_node(state=command.to, reason=command.reason, state_by=command.sender.by,
-                    drain_until=_until(tx, command), drain_then=command.then)  # fmt: skip
-    tx.event("state_changed", state=command.to, by=command.sender.by, because=_why(command),
-             data={"agent": command.agent} if command.agent else None)  # fmt: skip
-
-
-def _is_so_already(tx: Transaction, command: SetNode) -> bool:
-    """A drain with a deadline is always a new one: its time counts from now."""
-    same = (tx.node.state, tx.node.reason) == (command.to, command.reason)
-    return same and command.deadline_s is None and tx.node.drain_until is None
-
-
-def _set_agent_state(tx: Transaction, command: SetNode, agent: str) -> bool:
-    """Whether that changed anything."""
-    row = tx.db.execute("SELECT state, reason FROM agent WHERE name = ?", (agent,)).fetchone()
-    if row is None:
-        text = f"{tx.node.name} has no agent named {agent}"
-        raise Refused("no_such_agent", text, "no_such_agent")
-    tx.db.execute(
-        "UPDATE agent SET state = ?, reason = ? WHERE name = ?",
-        (command.to, command.reason, agent),
-    )
-    return bool(row != (command.to, command.reason))
-
-
-def _until(tx: Transaction, command: SetNode) -> str | None:
-    if command.to != "draining" or command.deadline_s is None:
-        return None
-    return iso(tx.now + timedelta(seconds=command.deadline_s))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from arc.errors import ArcError
 from arc.owing import say_word
+from arc.stood import noted, word_before
 
 from . import Told
 from .everybody import partial
@@ -23,14 +25,23 @@ INBOX = "inbox"
 async def fleet_pause(hub: Hub, args: JsonObject) -> Told:
     """Nothing new starts or moves anywhere; what runs goes on.
 
-    The hub stops moving first, whatever nodes answer; who could not be told is named.
+    The hub stops moving first, whatever nodes answer; who could not be told is named. Where the
+    fleet is paused already, a word without a reason leaves the first one; another replaces it.
     """
     asked = Fields(args)
-    reason, by = asked.text_or("reason", "", 1000), asked.text_or("by", "human:unknown")
+    said, by = asked.text_or("reason", "", 1000), asked.text_or("by", "human:unknown")
+    before = hub.journal.words.fleet_paused()
+    same = before is not None and said in {"", before.reason}
+    reason = before.reason if before is not None and same else said
+    stood: JsonObject = {"reason": reason, **word_before(before, "paused"),
+                         **({"already": True} if same else {})}  # fmt: skip
     if not asked.flag("dry_run"):
-        hub.journal.words.pause_fleet(reason=reason, by=by)
-        hub.journal.runs.log("fleet_paused", fields={"by": by, "reason": reason})
-    return await _tell_all(hub, "pause", reason, by, dry_run=asked.flag("dry_run"))
+        if not same:
+            hub.journal.words.pause_fleet(reason=reason, by=by)
+        hub.journal.runs.log("fleet_paused", fields={"by": by, "reason": said, **noted(stood)})
+    word = _Word("pause", said, by, owed=reason)
+    told = await _tell_all(hub, word, dry_run=asked.flag("dry_run"))
+    return replace(told, data={**told.data, "state": "paused", **stood})
 
 
 async def fleet_resume(hub: Hub, args: JsonObject) -> Told:
@@ -40,10 +51,21 @@ async def fleet_resume(hub: Hub, args: JsonObject) -> Told:
     if not asked.flag("dry_run"):
         hub.journal.words.resume_fleet()
         hub.journal.runs.log("fleet_resumed", fields={"by": by, "reason": reason})
-    return await _tell_all(hub, "resume", reason, by, dry_run=asked.flag("dry_run"))
+    word = _Word("resume", reason, by, owed=reason)
+    return await _tell_all(hub, word, dry_run=asked.flag("dry_run"))
 
 
-async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -> Told:
+@dataclass(frozen=True)
+class _Word:
+    """What all nodes are told; `owed` is the reason for those that missed an earlier word, too."""
+
+    do: str
+    reason: str
+    by: str
+    owed: str
+
+
+async def _tell_all(hub: Hub, word: _Word, *, dry_run: bool) -> Told:
     """All at once: a node that is slow or gone keeps the word from no other.
 
     Who cannot be told now is told when it is back; until it was, the journal remembers.
@@ -51,26 +73,29 @@ async def _tell_all(hub: Hub, do: str, reason: str, by: str, *, dry_run: bool) -
     names = sorted(name for name in hub.links if name != INBOX)
     words = hub.journal.words
     if not dry_run:
-        words.owe((node.name for node in hub.settings.nodes), do, reason=reason, by=by)
-    fields: JsonObject = {"reason": reason, "by": by, "dry_run": dry_run}
-    found = await asyncio.gather(*(_tell(hub, hub.links[name], do, fields) for name in names))
+        words.owe((node.name for node in hub.settings.nodes), word.do, reason=word.owed, by=word.by)
+    fields: JsonObject = {"reason": word.reason, "by": word.by, "dry_run": dry_run}
+    found = await asyncio.gather(*(_tell(hub, hub.links[name], word.do, fields) for name in names))
     said = dict(zip(names, found, strict=True))
-    heard = {name: state for name, state in said.items() if isinstance(state, str)}
-    nodes: list[JsonValue] = [{"node": name, "state": state} for name, state in heard.items()]
+    nodes: list[JsonValue] = [{"node": name, **heard} for name, heard in said.items()
+                              if not isinstance(heard, ArcError)]  # fmt: skip
     failed = tuple(partial(name, error) for name, error in said.items()
                    if isinstance(error, ArcError))  # fmt: skip
-    later: list[JsonValue] = [] if dry_run else [word.node for _, word in words.owed()]
+    later: list[JsonValue] = [] if dry_run else [one.node for _, one in words.owed()]
     told: JsonObject = {"nodes": nodes, "later": later, "dry_run": dry_run}
     return Told(told, 3 if failed else 0, failed)
 
 
-async def _tell(hub: Hub, link: Link, do: str, fields: JsonObject) -> str | ArcError:
-    """The node's state after the word, or why it could not be told."""
+async def _tell(hub: Hub, link: Link, do: str, fields: JsonObject) -> JsonObject | ArcError:
+    """The node's state after the word and what it had been told before, or why it was not told."""
     try:
         async with hub.saying[link.name]:  # of two words a node hears the later one last
-            state = await say_word(link, do, fields)
+            heard = await say_word(link, do, fields)
             if not fields["dry_run"]:
                 hub.journal.words.told([link.name], do)
-            return state
     except ArcError as error:
         return error
+    if do == "pause" and not fields["dry_run"] and heard.get("was") and not heard.get("already"):
+        hub.journal.runs.log("node_paused", node=link.name, fields={
+            "by": str(fields["by"]), "reason": str(fields["reason"]), **noted(heard)})
+    return heard

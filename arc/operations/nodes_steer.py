@@ -11,6 +11,7 @@ from agent_node.strict import JsonObject
 from arc.errors import NeedsWord, WrongUse
 from arc.looking import look
 from arc.schedule import Schedule
+from arc.stood import noted, stood_in
 
 from . import Told
 from .everybody import check_node, incarnation_of, link_of, nothing_changed
@@ -118,13 +119,16 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
     async with hub.saying[name]:
         with nothing_changed():
             said = Fields(await link.ask(do, fields))
+        stood = stood_in(said.values) if do != "resume" else {}
         if not asked.flag("dry_run") and not asked.has("agent"):
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
     if not asked.flag("dry_run"):
-        hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields=_said(asked))
+        hub.journal.runs.log(f"node_{PAST[do]}", node=name,
+                             fields={**_said(asked), **noted(stood)})  # fmt: skip
     return Told({
         "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
         "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run"),
+        **stood,
     })  # fmt: skip
 
 

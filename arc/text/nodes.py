@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent_node.stood import stood_before
 from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text, size
 
@@ -83,6 +84,8 @@ def render_steered(data: JsonObject, look: Look) -> str:
     because = f": {said(data.get('reason'))}" if data.get("reason") else ""
     until = f", until {said(data.get('until'))}" if data.get("until") else ""
     more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
+    before = stood_before(data, dry_run=bool(data.get("dry_run")))
+    more = (f"\n{before}" if before else "") + more
     verb = "would be" if data.get("dry_run") else "is"
     return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}"
 
@@ -169,14 +172,26 @@ def render_log_piece(data: JsonObject, look: Look) -> str:
 
 
 def render_fleet(data: JsonObject, look: Look) -> str:
-    """Each node's state after a word to all of them."""
+    """Each node's state after a word to all of them, and what had been said before."""
     nodes = objects(data, "nodes")
-    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
-    verb = "would be" if data.get("dry_run") else "is"
-    told = "would be told" if data.get("dry_run") else "told"
+    dry_run = bool(data.get("dry_run"))
+    mark = " (dry run: nothing was changed)" if dry_run else ""
+    told = "would be told" if dry_run else "told"
     head = f"{counted(len(nodes), 'node')} {told}{mark}"
-    lines = [f"  {said(one.get('node'))} {verb} {said(one.get('state'))}" for one in nodes]
+    before = stood_before(data, dry_run=dry_run)
+    lines = [f"the fleet: {before}"] if before else []
+    lines += [_fleet_line(one, inside(data, "was"), dry_run=dry_run) for one in nodes]
     missed = data.get("later")
     later = [f"  {said(name)} could not be told now; the hub tells it once it is back"
              for name in (missed if isinstance(missed, list) else [])]  # fmt: skip
     return "\n".join([head, *lines, *later])
+
+
+def _fleet_line(one: JsonObject, fleet_was: JsonObject, *, dry_run: bool) -> str:
+    """A node's state, and what it had been told other than all of them."""
+    verb = "would be" if dry_run else "is"
+    was = inside(one, "was")
+    own = any(was.get(key) != fleet_was.get(key) for key in ("state", "reason", "by"))
+    before = stood_before(one, dry_run=dry_run) if own else ""
+    return f"  {said(one.get('node'))} {verb} {said(one.get('state'))}" + (
+        f"; {before}" if before else "")

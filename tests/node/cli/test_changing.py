@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,34 @@ def test_a_dry_pause_says_what_would_be(desk: Desk) -> None:
     ran = desk.run("pause", "--dry-run")
     assert desk.door.requests[0]["dry_run"] is True
     assert ran.out == "dry run, nothing changed: the node would be paused\n"
+
+
+WAS = {"state": "paused", "reason": "disk swap", "by": "human:eve", "at": "2026-03-10T03:45:00Z"}
+BEFORE = "it was paused already, by human:eve, since 2026-03-10T03:45:00Z: disk swap"
+
+
+@pytest.mark.parametrize(("words", "reply", "said"), [
+    ([], {"reason": "audit"}, f"{BEFORE}; that reason is replaced"),
+    (["--dry-run"], {"reason": "audit"}, f"{BEFORE}; that reason would be replaced"),
+    ([], {"reason": "disk swap", "already": True}, f"{BEFORE}; that stays as it is"),
+    (["--dry-run"], {"reason": "disk swap", "already": True},
+     f"{BEFORE}; that would stay as it is"),
+    ([], {"reason": "audit", "was": {**WAS, "state": "draining", "by": None, "at": None}},
+     "it was draining: disk swap; that is over"),
+    ([], {"reason": "audit", "was": {**WAS, "reason": ""}},
+     f"{BEFORE.removesuffix(': disk swap')}, without a reason"),
+    ([], {"reason": "audit", "was": {**WAS, "reason": "disk\x1b[2J swap"}},
+     f"{BEFORE.replace('disk', 'disk' + chr(92) + 'x1b[2J')}; that reason is replaced"),
+])  # fmt: skip
+def test_a_pause_of_what_is_paused_says_what_becomes_of_the_first_word(
+    desk: Desk, words: list[str], reply: dict[str, Any], said: str
+) -> None:
+    """Seen to fail: the first reason, and who gave it, were gone without a word."""
+    desk.door.replies["pause"] = {"state": "paused", "was": WAS, **reply}
+    ran = desk.run("pause", *words)
+    assert ran.out.splitlines()[1:] == [said]
+    data = desk.run("pause", *words, "--json").envelope["data"]
+    assert data["was"] == reply.get("was", WAS)
 
 
 # --- heartbeat, progress, spawn -------------------------------------------------------------------

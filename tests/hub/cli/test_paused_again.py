@@ -1,0 +1,144 @@
+"""`arc nodes pause` and `arc pause` of what is paused already say so, and the log keeps both."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_node import commands as c
+from agent_node.strict import JsonObject
+from arc.owing import tell_owed
+from tests.hub.cli.desk import Desk
+from tests.hub_nodes import twisted
+
+AT = "2026-03-10T03:45:00.000Z"
+ALREADY = f"it was paused already, by human:ada, since {AT}"
+
+
+def log(desk: Desk, event: str) -> list[dict[str, str]]:
+    lines = desk.arc("log", "--event", event, "--json").data["lines"]
+    return [one["fields"] for one in lines]
+
+
+def reason(desk: Desk, node: str) -> str:
+    return str(desk.arc("nodes", "show", node, "--json").data["reason"])
+
+
+def bob(desk: Desk) -> None:
+    """Another person sits at the desk from now on."""
+    desk.environ["USER"] = "bob"
+
+
+def test_a_second_pause_of_a_node_says_who_paused_it_and_that_the_reason_is_replaced(
+    desk: Desk
+) -> None:
+    """Seen to fail: `loom is paused: audit`, and the first reason was nowhere."""
+    desk.arc("nodes", "pause", "loom", "--reason", "disk swap")
+    bob(desk)
+    would = desk.arc("nodes", "pause", "loom", "--reason", "audit", "--dry-run")
+    assert "disk swap; that reason would be replaced" in would.out
+    again = desk.arc("nodes", "pause", "loom", "--reason", "audit")
+    assert again.lines == [
+        "loom is paused: audit",
+        f"{ALREADY}: disk swap; that reason is replaced",
+    ]
+    assert reason(desk, "loom") == "audit"
+    first, second = log(desk, "node_paused")
+    assert (first["reason"], first["by"]) == ("disk swap", "human:ada")
+    assert (second["reason"], second["by"]) == ("audit", "human:bob")
+    assert (second["was_reason"], second["was_by"]) == ("disk swap", "human:ada")
+
+
+def test_a_second_pause_without_a_reason_leaves_the_first_one(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "loom", "--reason", "disk swap")
+    bob(desk)
+    text, data = desk.both("nodes", "pause", "loom")
+    assert text.lines[0] == "loom is paused: disk swap"
+    assert text.lines[1].endswith("disk swap; that stays as it is")
+    assert (data["already"], data["reason"]) == (True, "disk swap")
+    assert data["was"] == {"state": "paused", "reason": "disk swap", "by": "human:ada", "at": AT}
+
+
+def test_the_log_keeps_a_reason_that_only_the_node_was_told(desk: Desk) -> None:
+    """Said at the machine itself: the hub's log had never heard of it."""
+    store = desk.nodes.machines["loom"].store
+    store.apply(c.SetNode("paused", "new fan", c.Sender(by="human:eve")))
+    desk.arc("nodes", "drain", "loom", "--reason", "off tonight")
+    (line,) = log(desk, "node_draining")
+    assert (line["was_state"], line["was_by"], line["was_reason"]) == (
+        "paused", "human:eve", "new fan")
+
+
+def test_an_older_node_says_nothing_of_what_was_and_is_paused_all_the_same(desk: Desk) -> None:
+    def of_old(do: str, said: JsonObject) -> JsonObject:
+        return {name: one for name, one in said.items() if name not in {"was", "already"}}
+
+    desk.arc("status")
+    desk.hub.links["loom"] = twisted(desk.hub.links["loom"], of_old)
+    for _ in range(2):
+        assert desk.arc("nodes", "pause", "loom", "--reason", "audit").lines == [
+            "loom is paused: audit"]
+
+
+# --- The whole fleet ------------------------------------------------------------------------------
+
+
+def word(desk: Desk) -> tuple[str, str, str]:
+    said = desk.arc("status", "--json").data["hub"]["paused"]
+    return said["by"], said["reason"], said["at"]
+
+
+def test_a_second_pause_of_the_fleet_says_who_paused_it_and_that_the_reason_is_replaced(
+    desk: Desk
+) -> None:
+    """Seen to fail: `3 nodes told`, and the first reason stood nowhere but in the log."""
+    desk.arc("pause", "--reason", "audit")
+    bob(desk)
+    desk.minutes_pass(1)
+    would = desk.arc("pause", "--reason", "power cut", "--dry-run").lines
+    assert would[1].endswith("audit; that reason would be replaced")
+    assert word(desk) == ("human:ada", "audit", AT)
+    again = desk.arc("pause", "--reason", "power cut")
+    assert again.lines == [
+        "3 nodes told",
+        f"the fleet: {ALREADY}: audit; that reason is replaced",
+        "  iris is paused", "  loom is paused", "  spark is paused",
+    ]  # fmt: skip
+    assert word(desk)[:2] == ("human:bob", "power cut")
+    second = log(desk, "fleet_paused")[-1]
+    assert (second["reason"], second["was_reason"], second["was_by"]) == (
+        "power cut", "audit", "human:ada")
+
+
+def test_a_second_pause_of_the_fleet_without_a_reason_leaves_the_first_word(desk: Desk) -> None:
+    """Seen to fail: the fleet was paused by another one, for no reason."""
+    desk.arc("pause", "--reason", "audit")
+    bob(desk)
+    desk.minutes_pass(1)
+    text, data = desk.both("pause")
+    assert text.lines[1].endswith("audit; that stays as it is")
+    assert (data["already"], data["reason"], data["was"]["by"]) == (True, "audit", "human:ada")
+    assert word(desk) == ("human:ada", "audit", AT)
+    assert {reason(desk, node) for node in ("iris", "loom", "spark")} == {"audit"}
+
+
+def test_a_node_that_was_paused_for_a_reason_of_its_own_is_named_and_logged(desk: Desk) -> None:
+    desk.arc("nodes", "pause", "loom", "--reason", "disk swap")
+    paused = desk.arc("pause", "--reason", "audit")
+    assert paused.lines == [
+        "3 nodes told", "  iris is paused",
+        f"  loom is paused; {ALREADY}: disk swap; that reason is replaced",
+        "  spark is paused",
+    ]  # fmt: skip
+    assert log(desk, "node_paused")[-1]["was_reason"] == "disk swap"
+
+
+def test_a_node_that_missed_both_words_is_told_the_reason_that_stands(desk: Desk) -> None:
+    """Seen to fail: the second word, which had no reason, was all that it was told."""
+    desk.nodes.switch_off("loom")
+    desk.arc("pause", "--reason", "audit")
+    bob(desk)
+    desk.arc("pause")
+    desk.nodes.switch_on("loom")
+    desk.arc("nodes", "show", "loom")
+    assert asyncio.run(tell_owed(desk.hub)) == 1
+    assert reason(desk, "loom") == "audit"
