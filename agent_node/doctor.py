@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -18,7 +19,8 @@ from .door import ask_daemon
 from .errors import NodeError
 from .home import OTHERS, Home, check_home, connect, holder_of
 from .mounts import file_system_of, read_mountinfo
-from .text import size
+from .text import counted, size
+from .ulid import is_ulid
 
 Version = tuple[int, int, int]
 
@@ -27,6 +29,7 @@ CLOCK_SLACK_S = 60
 CONNECT_S = 5.0
 WAL_MARK = 2  # bytes 18 and 19 of a database file: 2 means WAL, 1 a rollback journal
 HEADER_BYTES = 20
+FOLDERS_SHOWN = 3
 
 
 def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check]:
@@ -40,7 +43,7 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
     except NodeError as error:
         return [*checks, Check("settings", "finding", str(error), f"edit {home.config}")]
     checks.append(Check("settings", "ok", f"{home.config}: read, node {settings.name}"))
-    checks += [check_disk(home, settings), check_journal(home, settings)]
+    checks += [check_disk(home, settings), check_journal(home, settings), *check_folders(home)]
     checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
     return [*checks, *check_agents(home, settings), check_cgroups(find_base), check_path(environ)]
 
@@ -156,7 +159,7 @@ def check_journal(home: Home, settings: NodeSettings) -> Check:
     """
     if not home.database.exists():
         return Check("journal", "ok", f"{settings.journal}, once there is a database")
-    said = _of_the_daemon(home)
+    said = _of_the_daemon(home, "store")
     if said is not None:
         return _as_read_back(said, settings.journal)
     try:
@@ -175,10 +178,10 @@ def check_journal(home: Home, settings: NodeSettings) -> Check:
     return Check("journal", "note", text, "whoever opens it next sets it: agent-node run")
 
 
-def _of_the_daemon(home: Home) -> Mapping[str, object] | None:
-    """What the daemon has read back from its own connection; None: none says so."""
+def _of_the_daemon(home: Home, name: str) -> Mapping[str, object] | None:
+    """What the daemon alone can say under this name; None: none says so."""
     try:
-        said = (ask_daemon(home, {"do": "status"}, timeout_s=CONNECT_S) or {}).get("store")
+        said = (ask_daemon(home, {"do": "status"}, timeout_s=CONNECT_S) or {}).get(name)
     except (NodeError, OSError):  # how the daemon is has a check of its own
         return None
     return said if isinstance(said, dict) else None
@@ -203,6 +206,29 @@ _JOURNAL_REASONS = {
     "wal": "readers and the one writer do not wait for each other, and a commit is one fsync",
     "truncate": "node.toml asked for it; readers wait while the one writer commits",
 }
+
+
+def check_folders(home: Home) -> Iterator[Check]:
+    """Whether the folders of old tasks could be removed; nothing, where no daemon has tried yet."""
+    said = _of_the_daemon(home, "folders_kept")
+    if said is None:
+        return
+    folders, count = said.get("folders"), said.get("count")
+    told = [one for one in folders if isinstance(one, dict)] if isinstance(folders, list) else []
+    named = [(str(one.get("uid")), one.get("because")) for one in told]
+    left = [(home.tasks / uid, because) for uid, because in named
+            if is_ulid(uid) and os.path.lexists(home.tasks / uid)]  # fmt: skip
+    if not left:
+        yield Check("old tasks", "ok", "what they left in tasks/ went with them")
+        return
+    number = len(left) + (count - len(told) if isinstance(count, int) else 0)
+    text = (f"{counted(number, 'folder')} of tasks that ended long ago cannot be removed "
+            f"({left[0][1]}), so these tasks stay listed. It costs the disk that they take; "
+            "nothing else is affected")  # fmt: skip
+    some = " ".join(shlex.quote(str(path)) for path, _ in left[:FOLDERS_SHOWN])
+    then = "; then ask again for the others" if number > FOLDERS_SHOWN else ""
+    fix = f"sudo rm -r --one-file-system {some}; within an hour those tasks are let go of{then}"
+    yield Check("old tasks", "finding", text, fix)
 
 
 def check_agent(agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[Check]:

@@ -15,6 +15,7 @@ from .queries import (
     DeadLetters,
     Doubts,
     Events,
+    FoldersKept,
     InForce,
     ListTasks,
     Moved,
@@ -23,7 +24,7 @@ from .queries import (
     Wanting,
 )
 from .requests import Fields, Request
-from .strict import JsonObject
+from .strict import JsonObject, JsonValue
 from .task import State
 from .wire import EVENTS, chosen_out, dead_out, doubt_out, fitting, given_out, listed_out, shown_out
 
@@ -31,11 +32,24 @@ PAGE_MAX = 1000
 EVENTS_MAX = 10_000
 PEERS_MAX = 1000
 MATCH_MAX = 26
+FOLDERS_TOLD = 20
 
 
 def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """The report, computed now, and by what the queue is kept: nobody outside can see that."""
-    return {**desk.report(), "store": {**desk.store.read(InForce())}}
+    """The report, computed now, and what nobody outside can see: by what the queue is kept, and
+    what could not be removed.
+    """
+    return {**desk.report(), "store": {**desk.store.read(InForce())},
+            "folders_kept": _folders_kept(desk)}  # fmt: skip
+
+
+def _folders_kept(desk: Desk) -> JsonObject | None:
+    """How many there are, and the first of them; None where nobody has tried to remove any yet."""
+    kept = desk.store.read(FoldersKept())
+    if kept is None:
+        return None
+    told: list[JsonValue] = [{"uid": uid, "because": why} for uid, why in sorted(kept.items())]
+    return {"count": len(told), "folders": told[:FOLDERS_TOLD]}
 
 
 def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -73,6 +73,12 @@ class InForce(Query[dict[str, str]]):
     """By what a commit is kept through a power cut, as the store itself reads it back."""
 
 
+class FoldersKept(Query[dict[str, str] | None]):
+    """Tasks that ended long ago and stay because their folders could not be removed, each with the
+    reason; None: nobody has tried since this store was opened.
+    """
+
+
 class ReadyByTier(Query[dict[str, int]]):
     """How many READY tasks are in each tier, by its name in lower case; it reads all of them."""
 

@@ -11,6 +11,7 @@ from .artifacts import shelf_of
 from .commands import Forget, Raise
 from .dispatch import Dispatcher
 from .home import Home
+from .log import log
 from .store.sqlite import SqliteStore
 from .timers import Timers
 
@@ -31,6 +32,7 @@ class Upkeep:
         self._store, self._dispatcher, self._timers = store, dispatcher, timers
         self._home, self._shelf = home, shelf_of(home.root)
         self._flushing = self._raising = self._looking = False
+        self._told = set[str]()  # tasks whose folders were said to stay
 
     def begin(self) -> None:
         """The rounds start from now."""
@@ -67,6 +69,7 @@ class Upkeep:
 
     def _forget_hourly(self) -> None:
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+        self._store.live.stuck = {}  # by now somebody may have seen to them
         self._forget()
         with suppress(OSError):  # what cannot go now can go in an hour
             self._shelf.forget(lambda old: self._store.read(ArtifactsNeeded(tuple(old))))
@@ -79,3 +82,7 @@ class Upkeep:
         """A little at a time, so that nothing waits for it."""
         if self._store.apply(Forget()) >= FORGET_AT_ONCE:
             self._timers.later(1.0, self._forget)
+        kept = self._store.live.stuck or {}
+        for uid in kept.keys() - self._told:
+            log("folder_kept", task=uid, because=kept[uid])
+        self._told |= kept.keys()

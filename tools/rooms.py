@@ -43,7 +43,7 @@ ROOMS = (
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
          node("home author plain_files mounts config stand_in new_toml toml_table toml_lines clock"
-              " failpoints log artifacts uploads")),
+              " failpoints log artifacts uploads removal")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",

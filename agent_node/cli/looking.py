@@ -60,6 +60,10 @@ def render_status(report: Mapping[str, object], now: datetime) -> str:
     lines += _counts(report)
     if isinstance(report.get("disk_free_bytes"), int):
         lines.append(f"  disk     {size(whole(report, 'disk_free_bytes'))} free")
+    kept = report.get("folders_kept")
+    if isinstance(kept, dict) and kept.get("count"):
+        told = counted(whole(kept, "count"), "old task")
+        lines.append(f"  folders  of {told} cannot be removed: agent-node doctor")
     return "\n".join(safe_text(line) for line in lines)
 
 

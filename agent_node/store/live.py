@@ -30,7 +30,8 @@ class Live:
     # By uid, the attempt that was claimed last; what is missing is read from the task's row.
     claimed: dict[str, ClaimedRow] = field(default_factory=dict)
     beats: dict[str, Beaten] = field(default_factory=dict)  # by uid: signs of life, not all written
-    stuck: set[str] = field(default_factory=set)  # tasks whose folders could not be removed
+    # Tasks whose folders could not be removed, and why; None: nobody has tried yet.
+    stuck: dict[str, str] | None = None
     stalled: dict[str, str] = field(default_factory=dict)  # by uid: since when none came
     failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
     paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here

@@ -103,6 +103,7 @@ _COMMANDS: dict[type, Callable[..., object]] = {
 _QUERIES: dict[type, Callable[..., object]] = {
     queries.Facts: reading.facts,
     queries.InForce: database.in_force,
+    queries.FoldersKept: waking.folders_kept,
     queries.ReadyByTier: tiers.ready_by_tier,
     queries.ListTasks: reading.list_tasks,
     queries.ShowTask: reading.show_task,

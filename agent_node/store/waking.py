@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import timedelta
 
 from ..clock import iso
 from ..commands import Forget, Wake, Woken
+from ..queries import FoldersKept
+from ..removal import remove_folder
 from ..task import State
 from ..ulid import new_ulid
 from .artifact_inputs import forget_kept
@@ -71,16 +72,18 @@ def next_lease(tx: Transaction) -> float | None:
 
 def forget(tx: Transaction, command: Forget) -> int:
     """Let go of transfers, tombstones and ended tasks that nobody can ask about any more."""
+    stuck = tx.live.stuck if tx.live.stuck is not None else dict[str, str]()
+    tx.live.stuck = stuck
     before: dict[str, str | int] = {
         # A transfer whose id lies in the future is kept: the floor must not rise above today.
         "now": new_ulid(int(tx.now.timestamp() * 1000), bytes(10)),
         "before": iso(tx.now - timedelta(days=command.days)),
         "stamp": tx.stamp,
         "limit": command.limit,
-        "stuck": json.dumps(sorted(tx.live.stuck)),
+        "stuck": json.dumps(sorted(stuck)),
     }
     gone = (
-        _forget_moves(tx, before) + _forget_tasks(tx, before) + _forget_events(tx, before)
+        _forget_moves(tx, before) + _forget_tasks(tx, before, stuck) + _forget_events(tx, before)
         + forget_graphs(tx, before)
     )
     forget_marks(tx)
@@ -93,6 +96,11 @@ def forget(tx: Transaction, command: Forget) -> int:
     return gone
 
 
+def folders_kept(tx: Transaction, query: FoldersKept) -> dict[str, str] | None:
+    """Of which tasks that ended long ago the folder could not be removed, and why."""
+    return None if tx.live.stuck is None else dict(tx.live.stuck)
+
+
 def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
     """The newest event always stays: it holds the place in the numbering. And that by which a task
     that completed is found stays as long as the task.
@@ -100,7 +108,7 @@ def _forget_events(tx: Transaction, before: dict[str, str | int]) -> int:
     return tx.db.execute(_FORGET_EVENTS, before).rowcount
 
 
-# What was tried in vain is not tried again before a restart: it would keep all others from going.
+# What was tried in vain is tried again in an hour: at once, it would keep all others from going.
 _UNNEEDED = f"""NOT EXISTS (SELECT 1 FROM transfer x WHERE x.uid = task.uid) AND NOT ({NEEDED})
    AND task.uid NOT IN (SELECT value FROM json_each(:stuck))"""
 # Events are not in the order of their times where a clock was put back or forward; but they are
@@ -165,14 +173,14 @@ SELECT uid, state {_FRONT} WHERE {_GOES} AND uid IS NOT NULL
 """
 
 
-def _forget_tasks(tx: Transaction, before: dict[str, str | int]) -> int:
+def _forget_tasks(tx: Transaction, before: dict[str, str | int], stuck: dict[str, str]) -> int:
     rows = tx.db.execute(_OLD_TASKS, before).fetchall()
     for uid, state in rows:
         if tx.live.tasks_dir is not None:
             # The folder goes first: one without a row would look like a restored database.
-            shutil.rmtree(tx.live.tasks_dir / uid, ignore_errors=True)
-            if (tx.live.tasks_dir / uid).exists():
-                tx.live.stuck.add(uid)
+            because = remove_folder(str(tx.live.tasks_dir), uid)
+            if because is not None:
+                stuck[uid] = because
                 continue
         tx.db.execute("DELETE FROM attempt WHERE uid = ?", (uid,))
         tx.db.execute("DELETE FROM task WHERE uid = ?", (uid,))

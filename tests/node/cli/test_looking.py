@@ -202,6 +202,7 @@ def test_status_is_a_count_then_lines(desk: Desk) -> None:
         "doubts": [{"uid": UID, "state": "HELD", "peer": "loom", "age_s": 75.4}],
         "needs_you": ["2 parked: what became of them is not known; resolve them"],
         "disk_free_bytes": 5 * 2**30,
+        "folders_kept": {"count": 2, "folders": []},
     }
     assert desk.run("status").out.splitlines() == [
         "iris: paused, daemon running, 1 of 5 slots running, 12 ready",
@@ -211,6 +212,7 @@ def test_status_is_a_count_then_lines(desk: Desk) -> None:
         "  agent    iris available, 1 of 5 slots running, skills none, last heartbeat never",
         "  counts   READY 12, RUNNING 1",
         "  disk     5.0 GiB free",
+        "  folders  of 2 old tasks cannot be removed: agent-node doctor",
     ]
 
 

@@ -17,6 +17,7 @@ from agent_node.checks import Check
 from agent_node.config import AgentSettings, parse_settings, read_settings
 from agent_node.home import Home, HomeLock, listen
 from agent_node.systemd import render_unit
+from tests.builders import uid
 from tests.node.cli.desk import Desk
 
 
@@ -303,6 +304,28 @@ def test_a_daemon_that_runs_says_itself_what_is_in_force(
     check = checks(set_up)["journal"]
     assert check.text.startswith(says)
     assert check.level == level
+
+
+def test_a_task_that_stays_because_of_its_folder_is_named_with_what_mends_it(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: nobody was told of it, and it stayed for ever."""
+    tasks = home_of(set_up).tasks
+    tasks.mkdir(exist_ok=True)
+    kept = [{"uid": uid(n), "because": "Permission denied"} for n in (1, 2)]
+    (tasks / uid(1)).mkdir()
+    said: dict[str, object] = {"folders_kept": {"count": 2, "folders": kept}}
+    monkeypatch.setattr(doctor, "ask_daemon", lambda home, request, timeout_s: said)
+    check = checks(set_up)["old tasks"]
+    assert check.level == "finding"
+    assert check.text.startswith("1 folder of tasks that ended long ago cannot be removed "
+                                 "(Permission denied)"), "the other has gone meanwhile"
+    assert "costs the disk that they take; nothing else is affected" in check.text
+    assert check.fix.startswith(f"sudo rm -r --one-file-system {tasks / uid(1)}; ")
+    (tasks / uid(1)).rmdir()
+    assert checks(set_up)["old tasks"].level == "ok"
+    said["folders_kept"] = None
+    assert "old tasks" not in checks(set_up), "no daemon has tried yet"
 
 
 def test_without_a_daemon_no_more_is_said_than_the_header_tells(set_up: Desk) -> None:

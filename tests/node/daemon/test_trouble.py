@@ -115,7 +115,7 @@ def test_below_the_floor_of_free_space_nothing_is_claimed_and_all_else_works(
 def test_a_disk_that_gets_room_again_is_noticed_without_a_restart(
     make_node: MakeNode, bell: Bell, tmp_path: Path
 ) -> None:
-    with _a_small_disk(tmp_path / "disk", "16m") as disk:
+    with a_small_disk(tmp_path / "disk", "16m") as disk:
         node = make_node(home=disk / "home", disk_floor="8MiB")
         filler = disk / "filler"
         filler.write_bytes(b"x" * (9 << 20))
@@ -133,7 +133,7 @@ def test_a_disk_that_gets_room_again_is_noticed_without_a_restart(
 def test_on_a_full_disk_what_runs_ends_and_its_result_waits_for_room(
     make_node: MakeNode, bell: Bell, gate: Bell, tmp_path: Path
 ) -> None:
-    with _a_small_disk(tmp_path / "disk", "8m") as disk:
+    with a_small_disk(tmp_path / "disk", "8m") as disk:
         node = make_node(home=disk / "home", agents=an_agent("iris", slots=2))
         daemon = node.start()
         uid = node.add(f"echo on > {bell.path}; read x < {gate.path}; echo over > {bell.path}")
@@ -172,7 +172,7 @@ def _write(descriptor: int, size: int) -> bool:
 
 
 @contextmanager
-def _a_small_disk(place: Path, size: str) -> Iterator[Path]:
+def a_small_disk(place: Path, size: str) -> Iterator[Path]:
     place.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", place], check=False

@@ -21,7 +21,7 @@ from agent_node.ulid import fresh_ulid
 NOBODY = 65534
 
 
-def as_an_ordinary_user(claim: Callable[[AttemptFolder], None]) -> None:
+def as_nobody(act: Callable[[], None]) -> None:
     """In a process of its own, which root turns into nobody's. What it asserts is told here."""
     near, far = os.pipe()
     pid = os.fork()
@@ -32,8 +32,7 @@ def as_an_ordinary_user(claim: Callable[[AttemptFolder], None]) -> None:
                 os.setgroups([])
                 os.setresgid(NOBODY, NOBODY, NOBODY)
                 os.setresuid(NOBODY, NOBODY, NOBODY)
-            with tempfile.TemporaryDirectory(dir="/tmp") as place:
-                claim(an_attempt(place))
+            act()
             code = 0
         except BaseException as error:  # noqa: BLE001 - told to the test, which fails by it
             os.write(far, repr(error).encode()[:4096])
@@ -43,6 +42,16 @@ def as_an_ordinary_user(claim: Callable[[AttemptFolder], None]) -> None:
     with os.fdopen(near, "rb") as told:
         said = told.read().decode()
     assert os.waitpid(pid, 0)[1] == 0, said
+
+
+def as_an_ordinary_user(claim: Callable[[AttemptFolder], None]) -> None:
+    """The same with an attempt of that user."""
+
+    def act() -> None:
+        with tempfile.TemporaryDirectory(dir="/tmp") as place:
+            claim(an_attempt(place))
+
+    as_nobody(act)
 
 
 def an_attempt(place: str) -> AttemptFolder:

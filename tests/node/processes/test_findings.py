@@ -31,8 +31,8 @@ from agent_node.runs import Run
 from agent_node.starters import Starters
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.timers import Timers
-from agent_node.upkeep import LOOK_WAIT_S, Upkeep
-from tests.builders import a_clock, a_task, uid
+from agent_node.upkeep import FORGET_EVERY_S, LOOK_WAIT_S, Upkeep
+from tests.builders import DAY, a_clock, a_task, uid
 from tests.node.wire.talking import a_home
 
 Later = Callable[[float, Callable[[], None]], None]
@@ -286,6 +286,37 @@ def test_what_nobody_waits_for_is_looked_at_once_and_soon(tmp_path: Path) -> Non
         timers.run_due()
     assert looks == [pytest.approx(LOOK_WAIT_S), pytest.approx(2 * LOOK_WAIT_S)]
     assert timers.wait_s(9) == 9
+
+
+def test_a_folder_that_stays_is_told_once_and_tried_again_every_hour(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Seen to fail: nobody was told, and it was not tried again before the next start."""
+    home = a_home(tmp_path / "iris")
+    clock = a_clock()
+    store = open_store(home.root, name="iris", clock=clock)
+    store.apply(SetAgents((AgentRow("iris", 1, ()),)))
+    store.apply(Add((a_task(),)))
+    claimed = store.apply(Claim("iris"))
+    assert isinstance(claimed, Claimed)
+    store.apply(Finish(uid(), claimed.n, End("completed")))
+    in_its_place = home.tasks / uid()
+    in_its_place.touch()
+    clock.advance(31 * DAY)
+    timers = Timers(clock)
+    Upkeep(store, cast("Any", None), timers, home).begin()
+    for hour in range(3):
+        clock.advance(FORGET_EVERY_S)
+        timers.run_due()
+        told = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        assert [(one["event"], one["task"], one["because"]) for one in told] == (
+            [("folder_kept", uid(), "Not a directory")] if hour == 0 else []
+        )
+        assert (store.read(ShowTask(uid())) is None) is (hour == 2)
+        if hour == 1:
+            in_its_place.unlink()
+    assert store.live.stuck == {}
+    store.close()
 
 
 @pytest.mark.parametrize(("says_idle", "now"), [(True, True), (False, False)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_node import commands as c
+from agent_node import queries as q
 from agent_node.store.sqlite import SqliteStore
 from tests.builders import DAY, NodeAtHand, a_task, uid
 from tests.node.store.test_sqlite import Sqlite
@@ -21,8 +22,10 @@ def test_a_look_does_not_read_all_that_is_old(tmp_path: Path, *, completed: bool
     assert work[1] < 1.5 * work[0], work
 
 
-def test_what_cannot_be_removed_keeps_nothing_else(tmp_path: Path) -> None:
-    """Seen to fail: as many as one look takes lay in front, and were tried each second for ever."""
+def test_what_cannot_be_removed_keeps_nothing_else_and_is_named(tmp_path: Path) -> None:
+    """Seen to fail: as many as one look takes lay in front, and were tried each second for ever;
+    and nobody was told of them.
+    """
     node, stuck, home = NodeAtHand(Sqlite(), tmp_path / "iris"), 5, tmp_path / "iris" / "tasks"
     home.mkdir()
     for number in range(1, 16):
@@ -30,12 +33,14 @@ def test_what_cannot_be_removed_keeps_nothing_else(tmp_path: Path) -> None:
         if number <= stuck:
             (home / uid(number)).write_text("no folder, so no folder is removed")
     node.clock.advance(31 * DAY)
+    assert node.ask(q.FoldersKept()) is None, "nobody has tried yet"
     looks = 0
     while node.say(c.Forget(limit=stuck)) >= stuck:
         looks += 1
         assert looks < 40, node.facts().counts
     assert node.facts().counts == {"COMPLETED": stuck}
     assert len(node.dump()["event"]) == stuck + 1  # of each its end, and the newest
+    assert node.ask(q.FoldersKept()) == {uid(n): "Not a directory" for n in range(1, stuck + 1)}
     node.close()
 
 

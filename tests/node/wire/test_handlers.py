@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent_node.commands import Finish, Forget, Result
 from agent_node.desk import Session
 from agent_node.strict import LINE_MAX
 from agent_node.wire import RESULTS_MAX, fitting
-from tests.builders import uid, xfer
+from tests.builders import DAY, uid, xfer
 from tests.node.wire.talking import Talk, a_move, a_settle, offers_of
 
 FROM_IRIS: dict[str, Any] = {"from": "iris"}  # `from` is no name that Python lets a call use
@@ -106,6 +107,19 @@ def test_the_status_says_by_what_the_queue_is_kept(iris: Talk) -> None:
     """Nobody outside can see what a connection has set: the doctor asks for it."""
     kept = iris.ask("status")["store"]
     assert (kept["journal_mode"], kept["synchronous"]) == ("wal", "2")
+
+
+def test_the_status_names_whose_folders_could_not_be_removed(iris: Talk) -> None:
+    """Seen to fail: nobody outside could see it, and nothing told of it."""
+    iris.has(1)
+    got = iris.running()
+    iris.store.apply(Finish(uid(1), got.n, Result("completed")))
+    (iris.home.tasks / uid(1)).touch()
+    assert iris.ask("status")["folders_kept"] is None, "nobody has tried yet"
+    iris.clock.advance(31 * DAY)
+    iris.store.apply(Forget())
+    assert iris.ask("status")["folders_kept"] == {
+        "count": 1, "folders": [{"uid": uid(1), "because": "Not a directory"}]}  # fmt: skip
 
 
 def test_a_list_comes_in_pages_and_without_bodies(iris: Talk) -> None:
