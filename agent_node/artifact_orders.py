@@ -7,7 +7,7 @@ import binascii
 
 from .artifact_words import ArtifactCame, ArtifactsMissing, Missing
 from .artifacts import PIECE, SIZE_MAX, Piece, is_sha256
-from .desk import Desk, Session
+from .desk import Desk, Session, total_bytes
 from .errors import BadInput, Refused
 from .requests import Fields, Request
 from .strict import JsonObject
@@ -59,7 +59,7 @@ def _check_wanted(desk: Desk, sha256: str, size: int) -> None:
     """Nobody fills the disk with what no task here wants."""
     if not desk.store.read(ArtifactsMissing(limit=1, sha256=sha256)):
         raise Refused("unawaited", f"{sha256}: no task here waits for this artifact")
-    if desk.host.disk_free() - size < desk.settings.disk_floor:
+    if desk.host.disk_free() - size < desk.settings.disk_needed(total_bytes(desk.home)):
         raise Refused("disk_floor", f"{desk.settings.name} has too little free disk for it")
 
 

@@ -98,6 +98,12 @@ class NodeSettings:
         """The same as the store counts by."""
         return Money(self.budget_usd, self.urgent_overdraft, self.assume_usd)
 
+    def disk_needed(self, disk_total: int | None = None) -> int:
+        """What has to be free for anything to start: `disk_floor`, and never less than an attempt's
+        own files may take; 0 for `disk_total` is a file system that does not say how large it is.
+        """
+        return self.disk_floor if disk_total == 0 else max(self.disk_floor, MIB)
+
 
 def read_settings(path: Path) -> NodeSettings:
     """The settings in this file, or `BadSettings` with the file, the line and what to write."""

@@ -55,7 +55,7 @@ class Dispatcher:
         self.store, self.runs = store, Runs()
         self.claiming, self.news = True, list[str]()
         self._home, self._settings, self._clock = home, settings, clock
-        self._floor = Floor(home, store.live, settings.disk_floor, later)
+        self._floor = Floor(home, store.live, settings, later)
         self._selector, self._starters, self._later = selector, starters, later
         starters.on_spawned, starters.on_restarted = self._heard, self._starter_came_back
         self._started: list[Command[object]] = []

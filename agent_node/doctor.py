@@ -146,9 +146,11 @@ def check_disk(home: Home, settings: NodeSettings) -> Check:
     """Whether claiming would stop for want of space."""
     found = os.statvfs(home.root)
     free = found.f_bavail * found.f_frsize
-    text = f"{size(free)} free, the floor is {size(settings.disk_floor)}"
-    if free < settings.disk_floor:
-        return Check("disk", "finding", text, "free some space, or lower disk_floor in node.toml")
+    floor = settings.disk_needed(found.f_blocks * found.f_frsize)
+    text = f"{size(free)} free, the floor is {size(floor)}"
+    if free < floor:
+        lower = ", or lower disk_floor in node.toml" if floor == settings.disk_floor else ""
+        return Check("disk", "finding", text, f"free some space{lower}")
     return Check("disk", "ok", text)
 
 

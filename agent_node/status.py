@@ -39,8 +39,8 @@ def build_report(
     idle = takes_work and is_empty(facts, doubts)
     since = _idle_since(facts, doubts, now)
     agents = facts.agents or _unclaimed(settings)
-    cannot_start = _cannot_start(settings, disk_free)
-    starts = takes_work and disk_free >= settings.disk_floor
+    cannot_start = _cannot_start(settings, disk_free, disk_total)
+    starts = takes_work and disk_free >= settings.disk_needed(disk_total)
     return {
         **_whose(facts, version, now),
         "dispatcher": "running" if dispatching else "stopped",
@@ -96,11 +96,14 @@ def _unmet_count(facts: NodeFacts) -> int:
     return facts.unmet_more + sum(number for _, number in facts.unmet)
 
 
-def _cannot_start(settings: NodeSettings, disk_free: int) -> Iterator[str]:
+def _cannot_start(
+    settings: NodeSettings, disk_free: int, disk_total: int | None
+) -> Iterator[str]:
     """Why a daemon that runs starts nothing, or nothing of one agent, though all else is well."""
-    if disk_free < settings.disk_floor:
-        floor = f"less than disk_floor ({size(settings.disk_floor)})"
-        yield f"{size(disk_free)} of disk are free, {floor}: nothing starts or is taken in"
+    if disk_free < (needed := settings.disk_needed(disk_total)):
+        by = "disk_floor" if needed == settings.disk_floor else "an attempt's own files may take"
+        less = f"less than {by} ({size(needed)})"
+        yield f"{size(disk_free)} of disk are free, {less}: nothing starts or is taken in"
     for agent in settings.agents:
         if not agent.starter and not is_program(agent.run[0]):
             yield f"agent {agent.name}: there is no program {safe_text(agent.run[0])} here"

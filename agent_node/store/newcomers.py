@@ -119,7 +119,7 @@ def no_disk_for(tx: Transaction, parent: str | None) -> Because | None:
     """Why a task that runs makes no more work now. People still may: they see that it waits."""
     if parent is None or not tx.live.disk_low:
         return None
-    text = f"{tx.node.name} has less free disk than its disk_floor: what runs makes no more work"
+    text = f"{tx.node.name} has too little free disk (disk_floor): what runs makes no more work"
     return Because("disk_floor", text)
 
 

@@ -134,7 +134,7 @@ def _node_objects(tx: Transaction, command: Hold) -> Because | None:
     if not live.dispatching and not command.even_if_stopped:
         return Because("dispatcher_stopped", f"no dispatcher runs on {node.name}")
     if live.disk_low:
-        return Because("disk_floor", f"{node.name} has less free disk than its disk_floor")
+        return Because("disk_floor", f"{node.name} has too little free disk (disk_floor)")
     if tx.count(State.READY) + tx.count(State.HELD) >= live.queue_max:
         return Because("no_room", f"{live.queue_max} tasks wait here; queue_max allows no more")
     return None

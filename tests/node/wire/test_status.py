@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_node.clock import iso
-from agent_node.config import AgentSettings, NodeSettings
+from agent_node.config import MIB, AgentSettings, NodeSettings
 from agent_node.queries import AgentFacts, Doubt, NodeFacts
 from agent_node.reports import parse_report
 from agent_node.status import build_report
@@ -33,7 +33,7 @@ def report(
     *doubts: Doubt, dispatching: bool = True, **facts: Any
 ) -> dict[str, Any]:
     return build_report(
-        replace(FACTS, **facts), doubts, settings=SETTINGS, now=START, disk_free=7,
+        replace(FACTS, **facts), doubts, settings=SETTINGS, now=START, disk_free=MIB,
         dispatching=dispatching, version="0.1.0",
     )  # fmt: skip
 
@@ -84,16 +84,34 @@ def test_a_daemon_that_cannot_start_anything_says_so() -> None:
     ]
 
 
-@pytest.mark.parametrize(("disk_floor", "free_slots"), [(7, 2), (8, 0)])
+@pytest.mark.parametrize(
+    ("disk_floor", "disk_free", "free_slots"),
+    [(8 * MIB, 8 * MIB, 2), (8 * MIB, 8 * MIB - 1, 0), (0, MIB, 2), (0, MIB - 1, 0)],
+)
 def test_a_node_below_its_floor_of_disk_has_no_slot_to_fill(
-    disk_floor: int, free_slots: int
+    disk_floor: int, disk_free: int, free_slots: int
 ) -> None:
     """Seen to fail: what waited there counted as work that it starts at once by itself, and stayed
-    beside idle machines until somebody made room.
+    beside idle machines until somebody made room; and so where the floor is 0 and the disk is full.
     """
     said = build_report(FACTS, (), settings=replace(SETTINGS, disk_floor=disk_floor),
-                        now=START, disk_free=7, dispatching=True, version="1")  # fmt: skip
+                        now=START, disk_free=disk_free, dispatching=True, version="1")  # fmt: skip
     assert (said["free_slots"], said["idle"]) == (free_slots, True)
+    assert bool(said["needs_you"]) is (free_slots == 0)
+
+
+def test_a_full_disk_needs_a_person_where_the_floor_is_0() -> None:
+    said = build_report(FACTS, (), settings=SETTINGS, now=START, disk_free=7, dispatching=True,
+                        version="1")  # fmt: skip
+    why = "less than an attempt's own files may take (1.0 MiB): nothing starts or is taken in"
+    assert said["needs_you"] == [f"7 B of disk are free, {why}"]
+
+
+def test_a_disk_that_does_not_say_how_large_it_is_is_not_full() -> None:
+    """A ramfs has 0 bytes of 0 free, and room."""
+    said = build_report(FACTS, (), settings=SETTINGS, now=START, disk_free=0, disk_total=0,
+                        dispatching=True, version="1")  # fmt: skip
+    assert (said["free_slots"], said["needs_you"]) == (2, [])
 
 
 @pytest.mark.parametrize(("age_s", "idle"), [(0.0, False), (599.999, False), (600.0, True)])
