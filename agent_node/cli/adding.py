@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from agent_node.deadlines import passed_already
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, Refused
 from agent_node.strict import JsonObject, decode_object
@@ -65,7 +66,10 @@ def _added(
     if refused:
         raise refusal(refused[0])
     data = {"results": results, "dry_run": dry_run}
-    return Answer(data, render_added(tasks, results, dry_run=dry_run))
+    new = [task for task, result in zip(tasks, results, strict=True)
+           if result.get("outcome") == "added"]  # fmt: skip
+    return Answer(data, render_added(tasks, results, dry_run=dry_run),
+                  warnings=tuple(passed_already(new, around.clock.now())))  # fmt: skip
 
 
 def _none_added(tasks: Sequence[JsonObject], results: Sequence[Result]) -> Refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from agent_node.deadlines import passed_already
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, NodeError
 from agent_node.fields import TEXT_MAX
@@ -111,7 +112,10 @@ def spawn(options: Namespace, around: Around) -> Answer:
     elif options.wait:
         said += "; this task waits for it: end now with exit 0, and it is tried again afterwards"
     dry = "dry run, nothing changed: " if options.dry_run else ""
-    return Answer(result, safe_text(dry + said))
+    made = request.get("task")
+    new = [made] if isinstance(made, dict) and result.get("outcome") != "exists" else []
+    return Answer(result, safe_text(dry + said),
+                  warnings=tuple(passed_already(new, around.clock.now())))  # fmt: skip
 
 
 COMMANDS = {

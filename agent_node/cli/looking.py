@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from datetime import datetime
 
+from agent_node.deadlines import late_s, say_late
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput
 from agent_node.text import (
@@ -181,7 +182,9 @@ def show_arguments(parser: ArgumentParser) -> None:
 def show(options: Namespace, around: Around) -> Answer:
     """The task, its attempts and its moves."""
     result = around.door({"do": "show", "uid": find_uid(options.uid, around)})
-    return Answer(result, render_shown(result, around.clock.now()))
+    now = around.clock.now()
+    late = late_s(one_object(result, "task"), now)
+    return Answer({**result, "late_s": late}, render_shown(result, now))
 
 
 def render_shown(result: Result, now: datetime) -> str:
@@ -237,6 +240,8 @@ def artifact_line(one: Mapping[str, object]) -> str:
 
 
 def _value(task: Mapping[str, object], name: str, now: datetime) -> str:
+    if name == "deadline" and (late := late_s(task, now)):
+        return f"{words(task, name)} ({say_late(late, ended=bool(task.get('completed_at')))})"
     since = age_s(task, name, now) if name.endswith("_at") else None
     return _said(task, name) if since is None else f"{words(task, name)} ({ago(since)})"
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
 from agent_node.graph_document import following, minted, read_graph
 from agent_node.graphs import THEN_MAX, Graph
@@ -64,7 +65,8 @@ def _as_tasks(graph: Graph) -> Iterator[JsonObject]:
         for one in graph.members:
             task = one.task
             yield {"name": one.name, "domain": task.domain, "skills": [*task.skills],
-                   "needs": [*task.needs], "validate": task.validate}  # fmt: skip
+                   "needs": [*task.needs], "validate": task.validate,
+                   "deadline": task.deadline}  # fmt: skip
         if graph.then is None:
             return
         graph = following(graph.id, graph.then)
@@ -103,6 +105,7 @@ def _turn(hub: Hub) -> JsonObject:
 
 def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
     refused = said.outcome == "refused"
+    tasks = [*_as_tasks(graph)]
     paths: JsonObject = {
         "roots": [*(said.roots or graph.roots)], "leaves": [*(said.leaves or graph.leaves)],
         "critical_path": [*(said.critical_path or graph.critical_path)],
@@ -116,7 +119,7 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
         "hub_running": hub.schedule is not None, "router": _turn(hub),
     }, exit=REFUSED if refused else 0,
-       warnings=tuple(nobodys(hub, INBOX, [*_as_tasks(graph)])))  # fmt: skip
+       warnings=(*nobodys(hub, INBOX, tasks), *passed_already(tasks, hub.clock.now())))  # fmt: skip
 
 
 def outside_of(graph: Graph) -> tuple[str, ...]:

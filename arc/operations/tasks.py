@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
+from agent_node.deadlines import late_s
 from agent_node.errors import BadInput
 from agent_node.fields import is_name, one_of
 from agent_node.queries import Shown
@@ -198,9 +199,10 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
     shown = answers.said.get(found.node)
     if shown is None:
         raise answers.failed[found.node]
+    task = to_wire(shown.task)
     data: JsonObject = {
         "uid": found.uid, "node": found.node, "copies": dict(found.copies),
-        "task": to_wire(shown.task), "order": dict(shown.order),
+        "task": task, "late_s": late_s(task, hub.clock.now()), "order": dict(shown.order),
         "attempts": _attempts(answers),
         "moves": [{**one, "on": at} for at, some in sorted(answers.said.items())
                   for one in some.moves],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import parse_iso
 from agent_node.commands import Changed
+from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
@@ -71,7 +72,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
                 warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
-                          *waits))
+                          *passed_already(tasks, hub.clock.now()), *waits))
 
 
 def _unknown(tasks: list[JsonObject]) -> Iterator[str]:

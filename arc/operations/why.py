@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
+from agent_node.deadlines import late_s
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import Task
+from agent_node.task import Task, to_wire
 from arc.asking import queued, read_listed
 from arc.custody import settled_elsewhere
 from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
@@ -224,7 +225,8 @@ def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:
         "uid": found.uid, "node": found.node, "state": str(task.state), "subject": task.subject,
         "priority": task.priority, "skills": list[JsonValue](task.skills), "domain": task.domain,
         "needs": list[JsonValue](task.needs), "copies": dict(found.copies),
-        "ended_at": task.completed_at,
+        "ended_at": task.completed_at, "deadline": task.deadline,
+        "late_s": late_s(to_wire(task), hub.clock.now()),
         "failure_reason": task.failure_reason if task.state in _ENDED_BADLY else None,
         "waits_s": None if waits_s is None else round(max(waits_s, 0.0), 1),
         "waiting_there": node.report.pending_count if isinstance(node, NodeSeen) else None,

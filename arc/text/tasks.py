@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_node.deadlines import say_late
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text, size
 
@@ -56,7 +57,7 @@ def render_show(data: JsonObject, look: Look) -> str:
              f"  {subject(task.get('subject'), Look())}"]  # fmt: skip
     lines += [f"  held by        {said(one.get('rule'))}: {said(one.get('text'), '')}"
               for one in objects(task, "blocked_by")]  # fmt: skip
-    lines += [f"  {name:<14} {said(task.get(name))}" for name in _SHOWN
+    lines += [f"  {name:<14} {said(task.get(name))}{_late(data, name)}" for name in _SHOWN
               if task.get(name) not in (None, "", [], 0, False)]  # fmt: skip
     body = str(task.get("body") or "")
     if body:
@@ -92,6 +93,14 @@ def _order(data: JsonObject) -> str:
     """How urgent it is by now, and the region of the scale; nothing where it has ended."""
     order = inside(data, "order")
     return f", {said(order.get('tier'))} {said(order.get('effective'))}" if order else ""
+
+
+def _late(data: JsonObject, field: str) -> str:
+    """What stands behind a deadline that has passed."""
+    late = data.get("late_s")
+    if field != "deadline" or not isinstance(late, int | float):
+        return ""
+    return f" ({say_late(late, ended=bool(inside(data, 'task').get('completed_at')))})"
 
 
 _SHOWN = ("dag", "domain", "skills", "needs", "tags", "source", "origin", "key", "ref", "parent",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_node.deadlines import say_late
 from agent_node.strict import JsonObject
 from agent_node.text import counted
 from arc.decisions.why_states import NO_HUB
@@ -27,8 +28,9 @@ CHANGEABLE = "<-"  # marks what one of the "would move" lines answers
 def render_why_task(data: JsonObject, look: Look) -> str:
     """The task, the verdict, its own rules, the nodes sifted, and what would move it."""
     parts = [
-        _task(data), _verdict(data), _waits(data), _own_node(data), _life(data), _blind(data),
-        _checks(data), _steps(data), _ways(data), _otherwise(data), _past(data), _evidence(data),
+        _task(data), _verdict(data), _late(data), _waits(data), _own_node(data), _life(data),
+        _blind(data), _checks(data), _steps(data), _ways(data), _otherwise(data), _past(data),
+        _evidence(data),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -62,6 +64,15 @@ def _verdict(data: JsonObject) -> str:
     cycles = int(number(history.get("cycles")))
     since = f" in {counted(cycles, 'cycle')} since {said(history.get('since'))}" if cycles else ""
     return f"NOT MOVED{since}; {verdict}: {result}"
+
+
+def _late(data: JsonObject) -> str:
+    """That its deadline has passed, and what follows from it."""
+    late = data.get("late_s")
+    if not isinstance(late, int | float):
+        return ""
+    when = say_late(late, ended=bool(data.get("ended_at")))
+    return f"  its deadline {said(data.get('deadline'))} {when}; it makes urgent and ends nothing"
 
 
 def _own_node(data: JsonObject) -> str:

@@ -210,6 +210,21 @@ def test_a_word_that_is_nobodys_here_is_told_of_a_graph_with_its_first_task(desk
     assert submitted(desk).err == ""
 
 
+def test_a_graph_is_warned_of_a_deadline_that_has_passed(desk: Desk) -> None:
+    """Seen to fail: it was taken without a word."""
+    raw = b"""\
+title: late
+tasks:
+  build: {subject: build it, deadline: "2026-03-10T03:43:00Z"}
+  check: {subject: check it, after: [build], deadline: "2026-03-11T03:43:00Z"}
+"""
+    for words in (("--dry-run",), ()):
+        ran = submitted(desk, raw, *words, "--json")
+        assert ran.code == 0
+        (warning,) = ran.envelope["warnings"]
+        assert warning.startswith("1 task with a deadline that has passed already: ")
+
+
 def test_a_graph_of_many_words_of_nobody_is_warned_of_in_few_lines(desk: Desk) -> None:
     desk.arc("status")
     lines = "\n".join(f"  t{n}: {{subject: S, skills: [nosuch{n}], needs: [gpu]}}"

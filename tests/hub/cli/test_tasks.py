@@ -106,6 +106,35 @@ def test_a_task_that_could_only_start_after_its_deadline_is_warned_of(desk: Desk
     assert desk.arc(*words, "1h").err == ""
 
 
+def test_a_deadline_that_has_passed_is_warned_of_and_told_of_the_task(desk: Desk) -> None:
+    """Seen to fail: it was taken without a word, and nothing told of it afterwards."""
+    past = ("S", "--deadline", "2026-03-10T03:43:00Z", "--json")
+    dry, added = desk.arc("tasks", "add", *past, "--dry-run"), desk.arc("tasks", "add", *past)
+    assert dry.code == added.code == 0
+    (warning,) = added.envelope["warnings"]
+    assert dry.envelope["warnings"] == [warning]
+    assert warning.startswith("1 task with a deadline that has passed already: ")
+    (task,) = added.data["results"]
+    text, data = desk.both("tasks", "show", task["uid"])
+    assert "  deadline       2026-03-10T03:43:00.000Z (passed 2m ago)" in text.lines
+    assert data["late_s"] == 120.0
+    text, data = desk.both("why", task["uid"])
+    assert ("  its deadline 2026-03-10T03:43:00.000Z passed 2m ago; it makes urgent and ends "
+            "nothing") in text.lines  # fmt: skip
+    assert data["late_s"] == 120.0
+
+
+def test_a_task_that_ended_behind_its_deadline_says_by_how_much(desk: Desk) -> None:
+    uid = desk.runs("iris", 1, deadline="2026-03-10T03:46:00.000Z")
+    assert desk.arc("tasks", "show", uid, "--json").data["late_s"] is None
+    desk.minutes_pass(3)
+    assert "passed 2m ago" in desk.arc("why", uid).out
+    desk.nodes.machines["iris"].store.apply(c.Finish(uid, 1, c.Result("completed")))
+    desk.minutes_pass(60)
+    assert "(missed by 2m)" in desk.arc("tasks", "show", uid).out
+    assert "missed by 2m" in desk.arc("why", uid).out
+
+
 def test_one_task_alone_is_not_called_by_a_number(desk: Desk) -> None:
     assert "tasks[0]" not in desk.arc("tasks", "add", "S", "-p", "11").err
 

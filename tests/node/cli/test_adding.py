@@ -54,6 +54,20 @@ def test_two_adds_are_two_tasks(desk: Desk) -> None:
     assert len(uids) == 2
 
 
+def test_a_deadline_that_has_passed_is_warned_of_and_the_task_is_taken(desk: Desk) -> None:
+    """Seen to fail: it was taken without a word."""
+    desk.door.replies["add"] = added
+    words = ("add", "a", "--deadline", "2026-03-10T03:45:01Z")
+    ran, machine = desk.run(*words), desk.run(*words, "--dry-run", "--json")
+    assert (ran.code, machine.code) == (0, 0)
+    assert ran.out.startswith("1 added\n")
+    assert ran.err.startswith("warning: 1 task with a deadline that has passed already: ")
+    assert machine.envelope["warnings"] == [ran.err.removeprefix("warning: ").rstrip("\n")]
+    assert desk.run("add", "a", "--deadline", "+1s").err == ""
+    desk.door.replies["add"] = {"results": [{"uid": UID, "outcome": "exists"}]}
+    assert desk.run(*words).err == "", "it is the one that was taken before"
+
+
 def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk, tmp_path: Path) -> None:
     desk.door.replies["add"] = added
     (tmp_path / "body").write_text("from a file", encoding="utf-8")

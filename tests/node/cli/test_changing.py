@@ -220,6 +220,17 @@ def test_a_running_task_speaks_of_itself(desk: Desk) -> None:
     assert ran.out == f"added {OTHER_UID}\n"
 
 
+def test_a_running_task_is_warned_of_a_deadline_that_has_passed(desk: Desk) -> None:
+    """Seen to fail: it was taken without a word."""
+    inside(desk)
+    desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "added"}
+    ran = desk.run("spawn", "follow up", "--deadline", "2026-03-10T03:45:01Z")
+    assert (ran.code, ran.out) == (0, f"added {OTHER_UID}\n")
+    assert ran.err.startswith("warning: 1 task with a deadline that has passed already")
+    desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "exists"}
+    assert desk.run("spawn", "follow up", "--deadline", "2026-03-10T03:45:01Z").err == ""
+
+
 def test_a_task_that_waits_for_what_it_spawned_is_told_so_in_one_line(desk: Desk) -> None:
     inside(desk)
     desk.door.replies["spawn"] = {"uid": OTHER_UID, "outcome": "added"}

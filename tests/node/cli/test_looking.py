@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -214,6 +215,26 @@ def test_status_is_a_count_then_lines(desk: Desk) -> None:
         "  disk     5.0 GiB free",
         "  folders  of 2 old tasks cannot be removed: agent-node doctor",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said", "late"),
+    [
+        ({}, "2026-03-10T03:43:02.000Z (passed 2m ago)", 120.0),
+        ({"state": "COMPLETED", "completed_at": "2026-03-10T03:44:02.000Z"},
+         "2026-03-10T03:43:02.000Z (missed by 1m)", 60.0),
+        ({"state": "COMPLETED", "completed_at": "2026-03-10T03:43:02.000Z"},
+         "2026-03-10T03:43:02.000Z", None),
+    ],
+)
+def test_show_says_that_a_deadline_has_passed(
+    desk: Desk, fields: dict[str, Any], said: str, late: float | None
+) -> None:
+    """Seen to fail: a task that missed its deadline looked like one that met it."""
+    task = a_task(deadline="2026-03-10T03:43:02.000Z", **fields)
+    desk.door.replies["show"] = {"task": task}
+    assert f"  deadline         {said}" in desk.run("show", UID).out.splitlines()
+    assert desk.run("show", UID, "--json").envelope["data"] == {"task": task, "late_s": late}
 
 
 def test_show_says_who_looked_at_a_dead_letter_and_who_decided(desk: Desk) -> None:
