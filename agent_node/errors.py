@@ -14,10 +14,15 @@ class NodeError(Exception):
 
 
 class BadInput(NodeError):
-    """What came in cannot be read as what it should be; nothing changed."""
+    """What came in cannot be read as what it should be; nothing changed.
+
+    `faults`: each of several that were told together, this one first; `more` were only counted.
+    """
 
     code = "bad_input"
     exit_code = 2
+    faults: tuple[BadInput, ...] = ()
+    more = 0
 
     def __init__(self, problem: str, field: str = "") -> None:
         super().__init__(f"{field}: {problem}" if field else problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from .errors import BadInput
@@ -44,14 +45,41 @@ def tied(task: Task, draft: Draft, dag: str, uids: dict[str, str]) -> Task:
     return built_task(task.__dict__ | own)
 
 
+def read_ties(
+    draft: Draft, uids: dict[str, str]
+) -> Generator[BadInput, None, dict[str, str]]:
+    """By uid, where the task says that it waits for that, once all is told that cannot be read."""
+    edges: dict[str, OnFailure] = {}
+    places: dict[str, str] = {}
+    said = [(f"{draft.where}.{what}[{place}]", entry)
+            for what, entries in (("after", draft.after), ("context", draft.context))
+            for place, entry in enumerate(entries)]  # fmt: skip
+    for number, (where, entry) in enumerate(said):
+        try:
+            of = (_add_edge(edges, entry, where, uids) if number < len(draft.after)
+                  else _reference(entry, where, uids)[1])  # fmt: skip
+        except BadInput as error:
+            yield error
+            continue
+        if of is not None:
+            places.setdefault(of, where)
+    return places
+
+
 def _edges(draft: Draft, uids: dict[str, str]) -> dict[str, OnFailure]:
     edges: dict[str, OnFailure] = {}
     for place, entry in enumerate(draft.after):
-        where = f"{draft.where}.after[{place}]"
-        uid, on_failure = _edge(entry, where, uids)
-        if edges.setdefault(uid, on_failure) != on_failure:
-            raise BadInput("the same task stands here twice, and not alike", where)
+        _add_edge(edges, entry, f"{draft.where}.after[{place}]", uids)
     return edges
+
+
+def _add_edge(
+    edges: dict[str, OnFailure], entry: JsonValue, where: str, uids: dict[str, str]
+) -> str:
+    uid, on_failure = _edge(entry, where, uids)
+    if edges.setdefault(uid, on_failure) != on_failure:
+        raise BadInput("the same task stands here twice, and not alike", where)
+    return uid
 
 
 def _edge(entry: JsonValue, where: str, uids: dict[str, str]) -> tuple[str, OnFailure]:

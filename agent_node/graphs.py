@@ -92,9 +92,26 @@ def in_order(needs: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> li
         return [*TopologicalSorter(needs).static_order()]
     except CycleError as error:
         circle = [names.get(uid, uid) for uid in error.args[1]]
-        text = " -> ".join(circle[:CYCLE_SHOWN])
-        more = f" -> … ({len(circle) - 1} tasks)" if len(circle) > CYCLE_SHOWN else ""
-        raise BadInput(f"a cycle: {text}{more}", "tasks") from error
+        raise BadInput(told_circle(circle), "tasks") from error
+
+
+def told_circle(circle: Sequence[str]) -> str:
+    """Who waits for whom in it, by name; the first stands at its end again."""
+    more = f" -> … ({len(circle) - 1} tasks)" if len(circle) > CYCLE_SHOWN else ""
+    return f"a cycle: {' -> '.join(circle[:CYCLE_SHOWN])}{more}"
+
+
+def circle_in(needs: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """One of the cycles, each uid before one that needs it, the first again as the last; None:
+    there is none.
+    """
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return [*error.args[1]]
+    return None
 
 
 def _longest(

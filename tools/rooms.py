@@ -35,8 +35,8 @@ ROOMS = (
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
          node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
               " reports guessing readiness references newborn graphs graph_names graph_document"
-              " movability graph_words validation priority budget budget_words artifact_words"
-              " compact deadlines")),
+              " graph_drafts graph_faults movability graph_words validation priority budget"
+              " budget_words artifact_words compact deadlines")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
@@ -20,6 +20,7 @@ DEPTH_MAX = 40
 ALIASES_MAX = 20_000
 YAML_BYTES_A_SECOND = 50_000  # about, of one that is unusual or wrong, on a busy machine
 SAID_FROM_S = 3.0
+SHOWN_MAX = 20  # faults of one file that are told one by one
 _parts = re.compile(r"[^.\[\]]+|\[\d+\]").findall
 
 
@@ -79,27 +80,39 @@ def _yaml(raw: bytes, file: str, by: str, *, talk: Callable[[str], object]) -> J
     except UnicodeDecodeError as error:
         raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
     except NotYaml as error:
-        raise _bad(file, Marked(text), error.trouble.text, error.trouble.at.start) from error
-    for trouble in marked.troubles:
-        raise _bad(file, marked, trouble.text, trouble.at.start)
+        trouble = error.trouble
+        raise _bad(file, Marked(text), [(trouble.at.start, trouble.text)]) from error
+    if marked.troubles:
+        raise _bad(file, marked, [(one.at.start, one.text) for one in marked.troubles])
     if not isinstance(marked.data, dict):
         raise WrongUse(f"{file}: a graph is a mapping with title and tasks; nothing was added")
     document = _in_money(marked)
     try:
         _check(document, by)
     except BadInput as error:
-        where = loc_of(error.field, marked)
-        raise _bad(file, marked, str(error), marked.span(where).start) from error
+        said = [(marked.span(loc_of(one.field, marked)).start, str(one))
+                for one in error.faults or (error,)]  # fmt: skip
+        raise _bad(file, marked, said, more=error.more) from error
     return document
 
 
-def _bad(file: str, marked: Marked, text: str, start: int) -> BadGraph:
+def _bad(
+    file: str, marked: Marked, faults: Sequence[tuple[int, str]], *, more: int = 0
+) -> BadGraph:
+    """All of them in the order in which they stand in the file, each with its line; `more` are not
+    told one by one.
+    """
+    from agent_node.graph_faults import told_more
     from arc.findings import Finding, render_finding
     from arc.marked_yaml import Span
 
-    found = Finding(BadGraph.code, text, file, marked.place(Span(start, start + 1)))
-    return BadGraph(f"{render_finding(found, '')}\nnothing was added", where=found.where,
-                       problems=(found.as_json(),))  # fmt: skip
+    told = sorted(faults)
+    found = [Finding(BadGraph.code, text, file, marked.place(Span(start, start + 1)))
+             for start, text in told[:SHOWN_MAX]]  # fmt: skip
+    more += len(told) - len(found)
+    lines = [render_finding(one, "") for one in found] + ([told_more(more)] if more else [])
+    return BadGraph("\n".join([*lines, "nothing was added"]), where=found[0].where,
+                    problems=tuple(one.as_json() for one in found))  # fmt: skip
 
 
 def loc_of(field: str, marked: Marked) -> Loc:

@@ -76,7 +76,17 @@ def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
     try:
         return read_graph(document, mint=hub.mint, source=by)
     except BadInput as error:
-        raise BadGraph(f"{error}; nothing was added", where=error.field) from error
+        raise _bad(error) from error
+
+
+def _bad(error: BadInput) -> BadGraph:
+    """All that is wrong with it, each by its place in the document."""
+    faults = error.faults or (error,)
+    end = "\n" if len(faults) > 1 else "; "
+    problems: tuple[JsonObject, ...] = tuple(
+        {"code": BadGraph.code, "message": str(one), "where": one.field} for one in faults
+    )
+    return BadGraph(f"{error}{end}{NOTHING}", where=faults[0].field, problems=problems)
 
 
 def goes_on(hub: Hub, because: str) -> None:

@@ -210,3 +210,70 @@ def test_the_longest_path_is_a_path_and_none_is_longer(size: int, chance: object
     for place in range(size):
         longest[place] = 1 + max((longest[int(one[1:])] for one in after[place]), default=0)
     assert len(path) == max(longest)
+
+
+def faults_of(said: JsonValue) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        read(said)
+    return caught.value
+
+
+def test_all_that_is_wrong_is_told_at_once_and_each_by_its_place() -> None:
+    """Seen to fail: only the first one was told, and so once for each time it was handed in."""
+    said = document(good=[], lost=["nobody", "good", "none"], bad={"after": 7, "priority": "x"},
+                    born={"state": "COMPLETED", "max_cost_usd": "-1", "subject": ""},
+                    free={"after": ["bad", "born"], "context": ["good.nonsense"]})  # fmt: skip
+    error = faults_of({**said, "titel": "x", "budget_usd": 5,
+                       "then": {"title": "n", "key": "k", "tasks": {"a b": {"subject": "x"}}}})
+    assert [one.field for one in error.faults] == [
+        "graph.titel", "graph.budget_usd", "graph.tasks.lost.after[0]", "graph.tasks.lost.after[2]",
+        "graph.tasks.bad.after", "graph.tasks.bad.priority", "graph.tasks.born.state",
+        "graph.tasks.born.max_cost_usd", "graph.tasks.born.subject", "graph.tasks.free.context[0]",
+        "graph.then.key", "graph.then.tasks.a b",
+    ]  # fmt: skip
+    assert (error.code, error.field, error.more) == ("bad_input", "graph.titel", 0)
+    assert str(error).count("\n") == len(error.faults) - 1
+
+
+def test_of_very_many_faults_the_first_are_told_and_the_others_counted() -> None:
+    many: JsonObject = {f"t{number}": {"subject": "x", "after": ["nobody"]} for number in range(50)}
+    error = faults_of({"title": "t", "tasks": many})
+    assert (len(error.faults), error.more) == (20, 30)
+    assert str(error).endswith("\n… and 30 more")
+
+
+def test_a_cycle_is_told_at_its_own_tasks_and_each_of_several() -> None:
+    """Seen to fail: its place was `tasks`, and what stands first there has no part in it."""
+    error = faults_of(document(
+        innocent=[], a=["innocent", "c"], b={"context": ["a"]}, c=["b"], one=["two"], two=["one"],
+        behind=["a", "one"], self=["self"],
+    ))  # fmt: skip
+    told = {one.field: str(one).partition(": ")[2] for one in error.faults}
+    assert told == {
+        "graph.tasks.a.after[1]": "a cycle: a -> b -> c -> a",
+        "graph.tasks.one.after[0]": "a cycle: one -> two -> one",
+        "graph.tasks.self.after[0]": "a cycle: self -> self",
+    }
+
+
+@settings(max_examples=60)
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 99) | st.sampled_from(["a", "b", "", uid(1), "x."]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        ["title", "tasks", "then", "a", "b", "subject", "after", "context", "task", "on_failure",
+         "uid", "name", "priority", "dag", "depends_on", "key"]), inner, max_size=5),
+    max_leaves=25,
+))  # fmt: skip
+def test_whatever_is_handed_in_is_a_graph_or_one_error_with_places(said: JsonValue) -> None:
+    error: BadInput | None = None
+    try:
+        read(said)
+    except BadInput as found:
+        error = found
+    assert error is None or str(error).startswith(str(error.faults[0]))
+
+
+def test_no_document_makes_more_of_its_faults_than_is_told() -> None:
+    """Of a million faults the first thousand are looked for, and no list of them is kept."""
+    error = faults_of({"title": "t", "tasks": {"a": {"subject": "x", "after": [7] * 1_000_000}}})
+    assert str(error).endswith("\n… and 980 more at least")

@@ -84,6 +84,9 @@ def test_what_is_wrong_with_a_file_is_one_error_and_nothing_is_added(desk: Desk)
     said = submitted(desk, b'{"title": "x", "tasks": {"a": {"subject": "a", "after": ["b"]}}}')
     assert (said.code, "graph.tasks.a.after[0]" in said.err) == (2, True), said.err
     assert said.err.startswith("error[ARC-GRAPH]")
+    both = submitted(desk, b'{"title": "x", "tasks": {"a": {"after": ["b"]}}}', "--json")
+    assert [one["where"] for one in both.envelope["error"]["problems"]] == [
+        "graph.tasks.a.subject", "graph.tasks.a.after[0]"]  # fmt: skip
     assert desk.arc("dag", "submit", "/nowhere/at/all").code == 2
     assert desk.arc("dag", "list", "--all", "--json").data["dags"] == []
 

@@ -115,3 +115,45 @@ def test_usual_yaml_is_read_fast_and_what_is_wrong_says_first_that_it_takes_long
                  talk=said.append)  # fmt: skip
     assert "g.yaml:6003:3" in str(caught.value)
     assert "KiB of YAML" in "".join(said)
+
+
+MANY = """\
+title: nightly
+tasks:
+  first: {subject: stands first}
+  fetch: {subject: fetch it, after: [mail], priority: 12}
+  parse: {subject: parse it, after: [fetch, ftech]}
+  mail:
+    subjct: mail it
+    after: [{task: parse, on_failure: explode}, parse]
+"""
+
+
+def test_every_fault_of_a_file_is_said_with_its_line() -> None:
+    """Seen to fail: a file of six faults was handed in six times, and told one each time."""
+    error = fault(MANY)
+    assert isinstance(error, BadGraph)
+    assert [(one["line"], str(one["message"]).partition(": ")[0]) for one in error.problems] == [
+        (4, "graph.tasks.fetch.after[0]"), (4, "graph.tasks.fetch.priority"),
+        (5, "graph.tasks.parse.after[1]"), (7, "graph.tasks.mail.subject"),
+        (8, "graph.tasks.mail.after[0].on_failure"),
+    ]  # fmt: skip
+    assert error.where.startswith("g.yaml:4:")
+    assert str(error).count("^") == len(error.problems)
+    assert str(error).endswith("\nnothing was added")
+
+
+def test_the_caret_of_a_cycle_stands_below_one_of_its_tasks() -> None:
+    """Seen to fail: it stood below `first`, which waits for nothing."""
+    text = "title: t\ntasks:\n  first: {subject: a}\n  x: {subject: x, after: [y]}\n"
+    error = fault(f"{text}  y: {{subject: y, after: [x]}}\n")
+    assert error.where == "g.yaml:4:27", str(error)
+    assert "a cycle: x -> y -> x" in str(error)
+
+
+def test_of_very_many_faults_the_first_twenty_are_shown() -> None:
+    lines = "".join(f"  t{number}: {{subject: x, after: [nobody]}}\n" for number in range(50))
+    error = fault(f"title: t\ntasks:\n{lines}")
+    assert isinstance(error, BadGraph)
+    assert len(error.problems) == 20
+    assert str(error).endswith("\n… and 30 more\nnothing was added")
