@@ -48,7 +48,9 @@ class Add(Command["tuple[Added, ...]"]):
 
 
 class Added(NamedTuple):
-    """What became of one task of an `Add`."""
+    """What became of one task of an `Add`. One that was added and has a `because` was cancelled at
+    once, for what it waits for had ended badly.
+    """
 
     uid: str
     outcome: Literal["added", "exists", "refused"]

@@ -105,6 +105,8 @@ def _lines(tasks: Sequence[JsonObject], results: Sequence[Result]) -> list[str]:
         uid = str(result.get("uid", ""))
         subject = str(task.get("subject", ""))
         lines.append(safe_text(f"  {result.get('outcome')}  {short[uid]}  {uid}  {subject}"))
+        if result.get("because"):
+            lines.append(safe_text(f"    {reason(result)}"))
     return lines
 
 

@@ -59,8 +59,34 @@ def add(tx: Transaction, command: Add, *, waits: bool = False) -> tuple[Added, .
         answers.append(Added(task.uid, "added"))
     insert_tasks(tx, rows, by=command.sender.by)
     if any(new.blocked_by != "[]" for new in rows):
-        spread(tx, settle(tx, [str(new.row[0]) for new in rows], State.PENDING))
+        return _with_what_fell(tx, answers, rows)
     return tuple(answers)
+
+
+_FELL = """
+SELECT t.uid, t.failure_reason, f.because_of
+  FROM json_each(?) j JOIN task t ON t.uid = j.value JOIN fell f ON f.uid = t.uid
+ WHERE t.state = 'CANCELLED'
+"""
+
+
+def _with_what_fell(
+    tx: Transaction, answers: Sequence[Added], rows: Sequence[NewTask]
+) -> tuple[Added, ...]:
+    """The same, where those that end at once, for what they wait for has, say so and what now."""
+    fallen = settle(tx, [str(new.row[0]) for new in rows], State.PENDING)
+    spread(tx, fallen)
+    if not fallen:
+        return tuple(answers)
+    new = json.dumps([one.uid for one in answers if one.outcome == "added"])
+    why = {uid: _cancelled(*said) for uid, *said in tx.db.execute(_FELL, (new,))}
+    return tuple(one._replace(because=why.get(one.uid, one.because)) for one in answers)
+
+
+def _cancelled(reason: str, needed: str) -> Because:
+    rule, _, text = reason.partition(": ")
+    now = f"retry {needed} and both run, or add it anew with --after {needed}:run"
+    return Because(rule, f"{text}, so it was cancelled at once; {now}")
 
 
 def _known(tx: Transaction, column: str, wanted: list[str]) -> dict[str, tuple[str, str | None]]:

@@ -25,6 +25,7 @@ from arc.links import Link
 from . import Told, exit_of
 from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, nothing_changed, partial
+from .falling import with_what_falls
 from .finding import Found, find_task
 from .nobodys import nobodys
 from .nothing_starts import nothing_starts
@@ -52,8 +53,8 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     asked = Fields(args)
     node, dry_run = asked.maybe_node("to") or "inbox", asked.flag("dry_run")
     given = await tied(hub, asked.entries("tasks", TASKS_MAX))
-    tasks = [_checked(hub, entry, f"tasks[{place}]" if len(given) > 1 else "")
-             for place, entry in enumerate(given)]  # fmt: skip
+    tasks = [_checked(hub, entry, f"tasks[{place}]" if len(given.tasks) > 1 else "")
+             for place, entry in enumerate(given.tasks)]  # fmt: skip
     link, by = link_of(hub, node), _by(args)
     if not dry_run:
         tying(hub)(node, tasks)
@@ -64,6 +65,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
             if trial and not dry_run:  # nothing of it was added
                 results = [_with_the_others(one) for one in results]
             break
+    results = with_what_falls(results, tasks, given.found)
     refused = any(one["outcome"] == "refused" for one in results)
     if not dry_run and any(task.get("depends_on") for task in tasks):
         waits_at(hub, node)

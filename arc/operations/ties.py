@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
@@ -10,26 +12,36 @@ from agent_node.ulid import is_ulid
 from arc.errors import NotFound
 
 from .dags_submit import know_outside
+from .finding import Found
 from .graph_finding import find_graph
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 
-async def tied(hub: Hub, tasks: list[JsonValue]) -> list[JsonValue]:
+@dataclass(frozen=True)
+class Tied:
+    """The tasks as they are to be sent, and what was found of those that they wait for, by uid."""
+
+    tasks: list[JsonValue]
+    found: Mapping[str, Found] = field(default_factory=dict)
+
+
+async def tied(hub: Hub, tasks: list[JsonValue]) -> Tied:
     """The same tasks with whole uids in `depends_on` and `dag`. `NotFound` where a task would wait
     for one that no node has. Tasks that wait for nothing cost nothing.
     """
     some = [task for task in tasks if isinstance(task, dict)
             and (task.get("depends_on") or task.get("dag"))]  # fmt: skip
     if not some:
-        return tasks
+        return Tied(tasks)
     born = {str(task.get("uid")) for task in tasks if isinstance(task, dict) and task.get("uid")}
     needs = [uid for uid in dict.fromkeys(_needs(some)) if uid not in born]
     found = await know_outside(hub, needs)
     uids = dict(zip(needs, (one.uid for one in found), strict=True))
     dags = {dag: await _dag(hub, dag) for dag in dict.fromkeys(_dags(some))}
-    return [_with(task, uids, dags) if isinstance(task, dict) else task for task in tasks]
+    whole = [_with(task, uids, dags) if isinstance(task, dict) else task for task in tasks]
+    return Tied(whole, {one.uid: one for one in found})
 
 
 def _needs(tasks: list[JsonObject]) -> list[str]:

@@ -148,14 +148,17 @@ def render_added(data: JsonObject, look: Look) -> str:
               f"{_why_not(one)}" for one in results[:RESULTS_SHOWN]]  # fmt: skip
     if len(results) > RESULTS_SHOWN:
         lines.append(f"  … and {len(results) - RESULTS_SHOWN} more, see --json")
-    if data.get("node") == "inbox" and done and not would:
+    lives = [one for one in done if not one.get("rule")]
+    if data.get("node") == "inbox" and lives and not would:
         lines += routed_when(data)
     return "\n".join(lines)
 
 
 def _outcome(one: JsonObject, *, would: bool) -> str:
     outcome = said(one.get("outcome"))
-    return f"would be {outcome}" if would and outcome == "added" else outcome
+    if outcome == "added" and one.get("rule"):  # what it waits for had ended badly
+        outcome = "added and cancelled"
+    return f"would be {outcome}" if would and outcome.startswith("added") else outcome
 
 
 def routed_when(data: JsonObject) -> list[str]:

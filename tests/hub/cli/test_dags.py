@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
+from tests.hub.cli.test_dead import dies
 
 NIGHTLY = b"""\
 title: nightly
@@ -235,3 +237,51 @@ def test_a_graph_of_many_words_of_nobody_is_warned_of_in_few_lines(desk: Desk) -
     told = submitted(desk, f"title: many\ntasks:\n{lines}\n".encode(), "--json").envelope
     assert len(told["warnings"]) == 21
     assert "task t0 and 299 more with the need gpu" in told["warnings"][-1]
+
+
+def added_after(desk: Desk, *words: str) -> tuple[Ran, Any]:
+    """A new task that waits so, as text, and the same with `--json`: its one result."""
+    ran = desk.arc("tasks", "add", "then this", *words)
+    again = desk.arc("tasks", "add", "then this", *words, "--json")
+    assert ran.code == again.code == 0, ran.err
+    return ran, again.data["results"][0]
+
+
+def test_a_task_after_one_that_died_here_is_told_to_be_cancelled_and_why(desk: Desk) -> None:
+    """Seen to fail: "added", and that the router gives it away at once; it was cancelled."""
+    (first,) = desk.waits("inbox", 5)
+    assert desk.arc("tasks", "cancel", first, "--reason", "no").code == 0
+    ran, result = added_after(desk, "--after", first)
+    task = desk.arc("tasks", "show", result["uid"], "--json").data["task"]
+    assert (task["state"], result["state"], result["rule"]) == (
+        "CANCELLED", "CANCELLED", "dependency_failed")
+    assert f"added and cancelled  dependency_failed: {first} is CANCELLED in the hub's" in ran.out
+    assert f"arc tasks retry {first}" in result["because"]
+    assert f"--after {first}:run" in result["because"]
+    assert "router" not in ran.out
+    assert desk.arc("tasks", "retry", first).code == 0
+    assert desk.arc("tasks", "show", result["uid"], "--json").data["task"]["state"] == "PENDING"
+
+
+def test_a_task_after_one_that_died_elsewhere_is_told_what_is_to_come(desk: Desk) -> None:
+    (dead,) = dies(desk, "iris", 1)
+    ran, result = added_after(desk, "--after", dead, "--dry-run")
+    assert "would be added and cancelled" in ran.out
+    ran, result = added_after(desk, "--after", f"{dead[-6:]}:skip")
+    assert (result["state"], result["rule"]) == ("PENDING", "skipped")
+    assert f"{dead} is DEAD_LETTERED on iris, and that leaves out what waits for it" in ran.out
+    assert "its queue is told by the next run of fleet-graphs" in ran.out
+    ran, result = added_after(desk, "--after", f"{dead}:run")
+    assert (result["rule"], result.get("state")) == ("", None)
+    assert "cancelled" not in ran.out
+
+
+def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk) -> None:
+    (dead,) = dies(desk, "iris", 1)
+    lines = (f'{{"subject": "a", "uid": "{uid(11)}", "depends_on": ["{dead}"]}}\n'
+             f'{{"subject": "b", "uid": "{uid(12)}", "depends_on": ["{uid(11)}"]}}\n'
+             f'{{"subject": "c", "uid": "{uid(13)}"}}\n')  # fmt: skip
+    ran = desk.arc("tasks", "import", "-", "--json", stdin=lines.encode())
+    assert [one["rule"] for one in ran.data["results"]] == [
+        "dependency_failed", "dependency_failed", ""]  # fmt: skip
+    assert ran.data["results"][1]["because"].startswith(f"{uid(11)}, which it waits for, is")

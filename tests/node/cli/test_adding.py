@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_node.cli import adding
+from agent_node.cli.around import Request, Result
+from agent_node.cli.shapes import objects
 from agent_node.ulid import is_ulid
 from tests.node.cli.desk import UID, Desk, added, refused
 
@@ -223,3 +225,18 @@ def test_a_dry_run_of_add_changes_nothing_on_the_same_path(desk: Desk) -> None:
     ran = desk.run("add", "a", "--dry-run")
     assert desk.door.requests[0]["dry_run"] is True
     assert ran.out.startswith("dry run, nothing changed: 1 added")
+
+
+def test_what_was_cancelled_as_it_came_is_told_with_the_reason(desk: Desk) -> None:
+    """Seen to fail: the line said "added" and no more."""
+    because = {"rule": "dependency_failed", "text": f"{UID} ended badly, so it was cancelled"}
+
+    def replied(request: Request) -> Result:
+        (task,) = objects(added(request), "results")
+        return {"results": [{**task, "because": because}]}
+
+    desk.door.replies["add"] = replied
+    ran = desk.run("add", "a", "--after", UID)
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1] == (
+        f"    dependency_failed: {UID} ended badly, so it was cancelled")

@@ -426,6 +426,24 @@ class HearsOfEndsElsewhere(Contract):
         node.has(a_task(2, depends_on=[uid(1)]), a_task(3, depends_on=[uid(2)]))
         assert [node.state(uid(number)) for number in (2, 3)] == ["CANCELLED", "CANCELLED"]
 
+    def test_the_answer_says_of_which_end_a_new_task_was_cancelled(self, node: NodeAtHand) -> None:
+        """Seen to fail: it said "added" of each, and nothing else."""
+        node.has(a_task(1))
+        dies(node)
+        skips: list[JsonValue] = [{"uid": uid(1), "on_failure": "skip"}]
+        runs: list[JsonValue] = [{"uid": uid(1), "on_failure": "run"}]
+        added = node.say(c.Add((
+            a_task(2, depends_on=[uid(1)]), a_task(3, depends_on=[uid(2)]), a_task(4),
+            a_task(5, depends_on=skips), a_task(6, depends_on=runs), a_task(1),
+        )))  # fmt: skip
+        assert [(one.outcome, one.because.rule if one.because else "") for one in added] == [
+            ("added", "dependency_failed"), ("added", "dependency_failed"), ("added", ""),
+            ("added", "skipped"), ("added", ""), ("exists", "")]  # fmt: skip
+        first, second, *_ = (str(one.because and one.because.text) for one in added)
+        assert first == (f"{uid(1)} ended badly, so it was cancelled at once; retry {uid(1)} and "
+                         f"both run, or add it anew with --after {uid(1)}:run")
+        assert second.startswith(f"{uid(2)} ended badly, so it was cancelled at once")
+
 
 class GivesInputs(Contract):
     def test_an_attempt_is_given_what_others_left(self, node: NodeAtHand) -> None:
