@@ -11,7 +11,7 @@ from .fields import is_money
 
 # Sums are exact or an error: an amount has 21 digits at most, so that this many never run out.
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation, Overflow, DivisionByZero])
-NOTHING = Decimal(0)
+NOTHING, CENT = Decimal(0), Decimal("0.01")
 NODE, FLEET, DAG = "node", "fleet", "dag:"
 DAILY = (NODE, FLEET)  # what was spent of these is forgotten at midnight, UTC
 URGENT = 4  # P1 to this P may go on over budget, where `urgent_overdraft` says so
@@ -58,7 +58,29 @@ def objection(purse: Purse, asks: Decimal, priority: int) -> str | None:
     return (
         f"{name_of(purse.scope)} has {text_of(purse.limit)} USD{until}: {text_of(purse.spent)}"
         f" spent, {text_of(purse.reserved)} reserved; this asks for {text_of(asks)}"
+        f"{_way_out(purse, asks)}"
     )
+
+
+def _way_out(purse: Purse, asks: Decimal) -> str:
+    """A day's limit comes back by itself; that of a graph is for all its days."""
+    if not purse.scope.startswith(DAG):
+        return ""
+    when = "it starts when enough is given back, or at once" if comes_back(purse, asks) else (
+        "it never starts with that, but")  # fmt: skip
+    to = text_of(enough_for(purse, asks))
+    return f"; {when} with: arc dag budget {purse.scope.removeprefix(DAG)} {to}"
+
+
+def comes_back(purse: Purse, asks: Decimal) -> bool:
+    """Whether it could be afforded if nothing of what is reserved were spent."""
+    left = minus(purse.limit, purse.spent)
+    return left > 0 and asks <= left
+
+
+def enough_for(purse: Purse, asks: Decimal) -> Decimal:
+    """The limit with which it begins now: of nothing at all there has to be a cent left."""
+    return plus(plus(purse.spent, purse.reserved), max(asks, CENT))
 
 
 def name_of(scope: str) -> str:

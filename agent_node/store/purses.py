@@ -69,8 +69,9 @@ def set_budget(tx: Transaction, command: SetBudget) -> BudgetSet:
     check_sender(tx, incarnation=sender.incarnation, term=sender.term)
     check_not_quarantined(tx)
     if scope.startswith(DAG) and not tx.db.execute(
-        "SELECT 1 FROM graph WHERE id = ?", (scope.removeprefix(DAG),)
-    ).fetchone():
+        "UPDATE graph SET budget_usd = ? WHERE id = ?",
+        (command.limit_usd, scope.removeprefix(DAG)),
+    ).rowcount:
         text = f"no graph {scope.removeprefix(DAG)} has its home on {tx.node.name}"
         return BudgetSet(scope, Because("unknown_graph", text))
     set_limit(tx, scope, command.limit_usd, urgent_overdraft=command.urgent_overdraft)

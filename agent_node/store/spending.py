@@ -96,7 +96,7 @@ def set_aside_or_refuse(tx: Transaction, ask: Ask) -> Because | None:
     if found is None:
         return None
     purse, why = found
-    set_aside(tx, ask.uid, scope=purse.scope, asks=ask.amount, why=why)
+    set_aside(tx, ask.uid, purse=purse, asks=ask.amount, why=why)
     return Because(RULE, why)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ..budget import DAILY, NOTHING, amount_of, midnight_after, minus, text_of
+from ..budget import (
+    DAILY,
+    NOTHING,
+    Purse,
+    amount_of,
+    comes_back,
+    enough_for,
+    midnight_after,
+    minus,
+    text_of,
+)
 from ..strict import JsonValue
 from ..task import State
 from .transaction import Transaction, may_change, to_json
@@ -24,9 +34,15 @@ UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]', released 
 """
 
 
-def set_aside(tx: Transaction, uid: str, *, scope: str, asks: Decimal, why: str) -> bool:
-    """READY becomes PENDING, and says why; False when the task was not READY."""
-    reasons: list[JsonValue] = [{"rule": RULE, "text": why}]
+def set_aside(tx: Transaction, uid: str, *, purse: Purse, asks: Decimal, why: str) -> bool:
+    """READY becomes PENDING, and says why, of whose money, and which limit would be enough; False
+    when the task was not READY.
+    """
+    scope = purse.scope
+    reasons: list[JsonValue] = [{
+        "rule": RULE, "text": why, "scope": scope, "enough_usd": text_of(enough_for(purse, asks)),
+        "comes_back": scope in DAILY or comes_back(purse, asks),
+    }]  # fmt: skip
     blocked_by = to_json(reasons)
     if not tx.db.execute(_HOLD, (blocked_by, uid)).rowcount:
         return False

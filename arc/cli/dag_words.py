@@ -100,3 +100,16 @@ def cancel_dag(one: Dag, reason: Reason = "", dry_run: DryRun = False) -> int:
 
     args = only_said({"dag": one, "reason": reason, "by": here().by, "dry_run": dry_run})
     return tell("dag.cancel", "dag.cancel", args, render_cancelled)
+
+
+@dag.command("budget")
+def budget_of_dag(
+    one: Dag,
+    usd: Annotated[str, typer.Argument(help="Such as 12.50; none: no limit.", metavar="USD")],
+    dry_run: DryRun = False,
+) -> int:
+    """What a graph may spend from now on; what waited for more money goes on at once."""
+    from arc.text.dags import render_budgeted
+
+    args = only_said({"dag": one, "limit_usd": usd, "by": here().by, "dry_run": dry_run})
+    return tell("dag.budget", "dag.budget", args, render_budgeted)

@@ -37,6 +37,8 @@ class Hold:
 
     rule: str
     because: str
+    try_: str = ""  # what a person may type about it; empty: nothing in particular
+    for_good: bool = False  # it is not over before a person did that
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def why_it_waits(
     still = [one for one in needed if not one.over]
     said = [_of_edges(still, len(needed))] if needed else []
     said += [f"{one.rule}: {one.because}" for one in holds]
-    verdicts = {_verdict(one) for one in needed}
+    verdicts = {_verdict(one) for one in needed} | {CHANGE for one in holds if one.for_good}
     verdict = next((one for one in (ESCALATE, CHANGE) if one in verdicts), WAIT)
-    verbs = [command for one in needed for command in _commands(one)]
+    verbs = [one.try_ for one in holds if one.try_]
+    verbs += [command for one in needed for command in _commands(one)]
     verbs += [f"arc tasks cancel {uid} --reason '…'"]
     return Waiting(verdict, "; ".join(said), edges, tuple(dict.fromkeys(verbs)))
 

@@ -55,6 +55,7 @@ OPERATIONS: dict[str, str] = {
     "dag.list": "dags",
     "dag.show": "dags",
     "dag.cancel": "dags_cancel",
+    "dag.budget": "dags_budget",
     "nodes.list": "nodes",
     "nodes.show": "nodes",
     "nodes.logs": "nodes_logs",

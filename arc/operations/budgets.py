@@ -28,7 +28,7 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
     today on each node: as it says itself, and as the hub heard it. One that does not answer is
     unknown.
     """
-    answers = await ask_all(hub, "budget", {}, _scopes)
+    answers = await ask_all(hub, "budget", {}, scopes_of)
     heard = _heard_today(hub)
     names = sorted({*hub.roles(), *(node for node in heard if node not in {"", INBOX})})
     nodes: list[JsonValue] = [
@@ -45,7 +45,8 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
     return Told(data, 3 if answers.failed else 0, answers.partial, not_asked(hub))
 
 
-def _scopes(node: str, said: JsonObject) -> list[JsonObject]:
+def scopes_of(node: str, said: JsonObject) -> list[JsonObject]:
+    """Every scope with a limit there, as this store tells it, and the node itself."""
     with reading(node, "budget"):
         return [_scope(node, one) for one in Fields(said).objects("scopes", ENTRIES_MAX)]
 

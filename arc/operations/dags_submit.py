@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.budget import amount_of, text_of
 from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
 from agent_node.graph_document import following, minted, read_graph
@@ -59,17 +60,37 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
     return _told(hub, graph, said, dry_run=dry_run)
 
 
-def _as_tasks(graph: Graph) -> Iterator[JsonObject]:
-    """What `nobodys` looks at, of this graph and of those that follow it."""
+def _with_following(graph: Graph) -> Iterator[Graph]:
     for _ in range(THEN_MAX):
-        for one in graph.members:
-            task = one.task
-            yield {"name": one.name, "domain": task.domain, "skills": [*task.skills],
-                   "needs": [*task.needs], "validate": task.validate,
-                   "deadline": task.deadline}  # fmt: skip
+        yield graph
         if graph.then is None:
             return
         graph = following(graph.id, graph.then)
+
+
+def _as_tasks(graph: Graph) -> Iterator[JsonObject]:
+    """What `nobodys` looks at, of this graph and of those that follow it."""
+    for one in (one for some in _with_following(graph) for one in some.members):
+        task = one.task
+        yield {"name": one.name, "domain": task.domain, "skills": [*task.skills],
+               "needs": [*task.needs], "validate": task.validate,
+               "deadline": task.deadline}  # fmt: skip
+
+
+def _too_dear(graph: Graph) -> Iterator[str]:
+    """A graph whose whole budget is less than one of its tasks may cost never starts that one."""
+    for one in _with_following(graph):
+        limit = one.budget_usd
+        dear = [] if limit is None else [
+            (amount_of(member.task.max_cost_usd), member.name) for member in one.members
+            if member.task.max_cost_usd is not None
+            and amount_of(member.task.max_cost_usd) > amount_of(limit)
+        ]
+        if dear:
+            most, more = max(dear)[0], f" and {len(dear) - 1} more" if len(dear) > 1 else ""
+            yield (f"task {dear[0][1]}{more} may cost more than the {limit} USD of the whole graph,"
+                   " and never starts with that: raise its budget_usd, or say arc dag budget ID "
+                   f"{text_of(most)}")  # fmt: skip
 
 
 def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
@@ -129,7 +150,8 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
         "hub_running": hub.schedule is not None, "router": _turn(hub),
     }, exit=REFUSED if refused else 0,
-       warnings=(*nobodys(hub, INBOX, tasks), *passed_already(tasks, hub.clock.now())))  # fmt: skip
+       warnings=(*nobodys(hub, INBOX, tasks), *passed_already(tasks, hub.clock.now()),
+                 *_too_dear(graph)))  # fmt: skip
 
 
 def outside_of(graph: Graph) -> tuple[str, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from agent_node.budget import DAG
+from agent_node.fields import is_money
 from agent_node.readiness import edges_of
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task
 from agent_node.text import safe_text
+from agent_node.ulid import is_ulid
 from arc.decisions.why_waiting import NOWHERE, UNSEEN, Hold, Needed, Waiting, why_it_waits
 from arc.errors import NotFound, NotFoundYet
 
@@ -46,9 +49,19 @@ async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:
 def holds_of(task: Task) -> list[Hold]:
     """What keeps it beside its edges, in its node's own words."""
     return [
-        Hold(safe_text(str(one["rule"]), 64), safe_text(str(one.get("text") or ""), TEXT_MAX))
+        Hold(safe_text(str(one["rule"]), 64), safe_text(str(one.get("text") or ""), TEXT_MAX),
+             *_of_money(one))
         for one in task.blocked_by if isinstance(one, dict) and one.get("rule")
     ]  # fmt: skip
+
+
+def _of_money(one: JsonObject) -> tuple[str, bool]:
+    """How a graph is allowed more, and whether that alone helps; nothing of every other hold."""
+    scope, enough = str(one.get("scope")), one.get("enough_usd")
+    dag = scope.removeprefix(DAG)
+    if dag == scope or not is_ulid(dag) or not (isinstance(enough, str) and is_money(enough)):
+        return "", False
+    return f"arc dag budget {dag} {enough}", one.get("comes_back") is False
 
 
 def _out(answer: Waiting, *, more: int) -> JsonObject:

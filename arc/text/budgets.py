@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from agent_node.budget import DAG
 from agent_node.strict import JsonObject
+from agent_node.text import counted
 
-from .columns import objects, rows, said
+from .columns import number, objects, rows, said
 from .look import Look
+
+HELD_SHOWN = 10
 
 
 def render_budget(data: JsonObject, look: Look) -> str:
@@ -18,6 +22,7 @@ def render_budget(data: JsonObject, look: Look) -> str:
                   said(one.get("waiting"))) for one in scopes]  # fmt: skip
         head = ("BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "HELD BACK")
         parts.append(rows(head, lines, look))
+        parts += _held_back(scopes)
     else:
         unread = said(data.get("unread"), "")
         parts.append("no limit is set" + (f" where it could be seen; not {unread}" * bool(unread)))
@@ -29,10 +34,19 @@ def render_budget(data: JsonObject, look: Look) -> str:
     return "\n".join(parts)
 
 
+def _held_back(scopes: list[JsonObject]) -> list[str]:
+    """How a graph whose tasks wait for money is allowed more: no midnight brings it any."""
+    held = [one for one in scopes if str(one.get("scope")).startswith(DAG) and one.get("waiting")]
+    lines = [f"{counted(int(number(one.get('waiting'))), 'task')} held back by {_whose(one)}: "
+             f"arc dag budget {said(one.get('scope')).removeprefix(DAG)} USD"
+             for one in held[:HELD_SHOWN]]  # fmt: skip
+    return [*lines, *([f"… and {len(held) - HELD_SHOWN} more graphs"] * (len(held) > HELD_SHOWN))]
+
+
 def _whose(one: JsonObject) -> str:
     scope, store = said(one.get("scope")), said(one.get("store"))
     if scope == "fleet":
         return "the fleet, a day"
     if scope == "node":
         return f"{store}, a day"
-    return f"graph {scope.removeprefix('dag:')}"
+    return f"graph {scope.removeprefix(DAG)}"

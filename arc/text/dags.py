@@ -189,3 +189,22 @@ def render_cancelled(data: JsonObject, look: Look) -> str:
 def _owed(uids: Iterable[str]) -> list[str]:
     return [f"  {safe_text(uid)} could not be told yet; it is told when its node is back"
             for uid in uids]  # fmt: skip
+
+
+def render_budgeted(data: JsonObject, look: Look) -> str:
+    """What a graph may spend now, what of that is gone, and who goes on or still waits for it."""
+    limit, was = _sum(data.get("limit_usd")), _sum(data.get("was_usd"))
+    head = f"{said(data.get('dag'))} {subject(data.get('title'), look)}"
+    gone = (f"{said(data.get('spent_usd'), '0')} spent, "
+            f"{said(data.get('reserved_usd'), '0')} reserved")  # fmt: skip
+    waited, still = int(number(data.get("waited"))), int(number(data.get("waiting")))
+    if data.get("dry_run"):
+        return (f"{head}: would be allowed {limit}, is allowed {was}: {gone}; "
+                f"{counted(waited, 'task')} waiting for it (nothing was changed)")  # fmt: skip
+    goes = f"; {counted(waited - still, 'task')} READY again" if waited > still else ""
+    left = f"; {counted(still, 'task')} still waiting for it: arc budget" if still else ""
+    return f"{head}: allowed {limit}, was {was}: {gone}{goes}{left}"
+
+
+def _sum(usd: JsonValue) -> str:
+    return "any sum" if usd is None else f"{said(usd)} USD"

@@ -39,3 +39,70 @@ def test_a_limit_is_shown_with_what_is_left(desk: Desk) -> None:
     assert (scope["store"], scope["scope"], scope["limit_usd"], scope["remaining_usd"]) == (
         "inbox", "fleet", "5", "5")
     assert "the fleet, a day" in text.out
+
+
+DEAR = b"""\
+title: dear
+budget_usd: 5
+tasks:
+  fetch: {subject: fetch it}
+  build: {subject: build it, max_cost_usd: 10}
+"""
+
+
+def a_dear_graph(desk: Desk) -> tuple[str, str]:
+    """A graph with less money than one of its tasks asks for, which the router met; both uids."""
+    ran = desk.arc("dag", "submit", "-", "--json", stdin=DEAR)
+    (build,) = (uid for uid, name in ran.data["names"].items() if name == "build")
+    desk.arc("sensors", "run", "fleet-router")
+    return ran.data["dag"], build
+
+
+def test_a_task_that_its_graph_cannot_pay_for_names_the_way_out(desk: Desk) -> None:
+    """Seen to fail: the sums alone were told, and nothing at all raised the limit of a graph."""
+    dag, build = a_dear_graph(desk)
+    command = f"arc dag budget {dag} 10"
+    text, data = desk.both("why", build)
+    assert data["verdict"] == "CHANGE"
+    assert data["by_hand"][0] == command
+    assert f"it never starts with that, but with: {command}" in data["result"]
+    assert f"  {command}" in text.lines
+    assert command in desk.arc("tasks", "list", "--state", "PENDING").out
+    assert command in desk.arc("tasks", "show", build).out
+    assert f"1 task held back by graph {dag}: arc dag budget {dag} USD" in desk.arc("budget").lines
+    assert "arc budget" in desk.arc("status").out
+
+
+def test_a_graph_is_allowed_more_and_what_waited_for_it_goes_on(desk: Desk) -> None:
+    dag, build = a_dear_graph(desk)
+    dry = desk.arc("dag", "budget", dag[-6:], "10", "--dry-run")
+    assert (dry.code, "would be allowed 10 USD, is allowed 5 USD" in dry.out) == (0, True), dry.out
+    assert desk.arc("tasks", "show", build, "--json").data["task"]["state"] == "PENDING"
+    ran = desk.arc("dag", "budget", dag[-6:], "10")
+    assert ran.code == 0, ran.err
+    assert ran.out.endswith("1 task READY again\n"), ran.out
+    assert desk.arc("tasks", "show", build, "--json").data["task"]["state"] == "READY"
+    assert "of 10 USD" in desk.arc("dag", "show", dag).out
+    again = desk.arc("dag", "budget", build, "none", "--json").data
+    assert (again["dag"], again["was_usd"], again["limit_usd"]) == (dag, "10", None)
+    assert desk.arc("budget").lines[0] == "no limit is set"
+    assert "of " not in desk.arc("dag", "show", dag).out.partition("money:")[2].partition("\n")[0]
+
+
+def test_a_sum_that_is_none_and_a_task_without_a_graph_change_nothing(desk: Desk) -> None:
+    dag, _ = a_dear_graph(desk)
+    (task,) = desk.waits("loom", 5)
+    assert desk.arc("dag", "budget", dag, "ten").code == 2
+    assert desk.arc("dag", "budget", task, "10").code == 2
+    assert desk.arc("dag", "budget", "0404040404", "10").code == 5
+    assert "of 5 USD" in desk.arc("dag", "show", dag).out
+
+
+def test_a_graph_that_cannot_pay_for_a_task_is_warned_of_as_it_is_handed_in(desk: Desk) -> None:
+    for words in (("--dry-run",), ()):
+        ran = desk.arc("dag", "submit", "-", *words, stdin=DEAR)
+        assert ran.code == 0
+        assert ("task build may cost more than the 5 USD of the whole graph, and never starts with "
+                "that: raise its budget_usd, or say arc dag budget ID 10") in ran.err
+    fits = DEAR.replace(b"max_cost_usd: 10", b"max_cost_usd: 5")
+    assert desk.arc("dag", "submit", "-", stdin=fits).err == ""
