@@ -151,4 +151,5 @@ def _cycles(
         at = circle.index(uid)
         path = [*circle[at:-1], *circle[:at], uid] if at else circle
         yield BadInput(told_circle([names.get(one, one) for one in path]), needs[uid][needed])
-        left = {uid: some for uid, some in left.items() if uid not in circle}
+        gone = set(circle)
+        left = {uid: some for uid, some in left.items() if uid not in gone}
