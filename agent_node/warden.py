@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from .processes import (
     real_uid,
     send_signal,
 )
+from .removal import remove_folder
 from .rousing import rouse
 from .traces import Search, carrying_token, holding
 from .ulid import is_ulid
@@ -161,25 +161,20 @@ def _is_mine(pid: int) -> bool:
 
 
 def tidy(errand: Errand) -> dict[str, Json]:
-    """Remove the folders of attempts that ended long ago; those that run now are named.
-
-    What a program made unwritable for its own user is left to a person.
-    """
+    """Remove the folders of attempts that ended long ago; those that run now are named."""
     folder, running = str(errand["folder"]), {*_texts(errand, "running")}
     before = time.time() - _number(errand, "older_than_s")
     with os.scandir(folder) as entries:
-        old = [entry.path for entry in entries
+        old = [entry.name for entry in entries
                if is_ulid(entry.name.partition("-")[0]) and entry.name not in running
                and entry.stat(follow_symlinks=False).st_mtime < before]  # fmt: skip
-    for path in old:
-        shutil.rmtree(path, ignore_errors=True)
-    return {"removed": sum(not os.path.lexists(path) for path in old)}
+    return {"removed": sum(remove_folder(folder, name) is None for name in old)}
 
 
 def remove(errand: Errand) -> dict[str, Json]:
     """Remove what was laid out for one attempt, whether it came to use it or not."""
     for path in _texts(errand, "folders"):
-        shutil.rmtree(path, ignore_errors=True)  # a link in its place is left alone
+        remove_folder(*os.path.split(path))  # a link in its place is left alone
     return {}
 
 

@@ -6,6 +6,8 @@ import os
 import stat
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,24 @@ def test_what_a_program_made_read_only_goes_and_what_it_points_to_stays() -> Non
             assert os.listdir(outside) == ["kept"]
 
     as_nobody(act)
+
+
+@contextmanager
+def nested(top: Path) -> Iterator[None]:
+    """Folders within folders with a file in the last; whatever is left goes at the end."""
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(DEEP):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+    try:
+        yield
+    finally:  # pytest itself could not: it would end in a RecursionError
+        subprocess.run(["rm", "-rf", top], check=True)
 
 
 @as_root
@@ -91,20 +111,9 @@ def test_what_is_mounted_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_folders_within_folders_go_however_deep_they_are(tmp_path: Path) -> None:
     """Seen to fail with `shutil.rmtree`: it ended in a RecursionError, and so did the daemon."""
-    (tmp_path / "task").mkdir()
-    folder = os.open(tmp_path / "task", os.O_RDONLY)
-    for _ in range(DEEP):
-        os.mkdir("d", dir_fd=folder)
-        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = inner
-    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
-    os.close(folder)
-    try:
+    with nested(tmp_path / "task"):
         assert remove_folder(str(tmp_path), "task") is None
         assert os.listdir(tmp_path) == []
-    finally:  # pytest itself could not: it ends in the same error
-        subprocess.run(["rm", "-rf", tmp_path / "task"], check=True)
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])

@@ -33,6 +33,7 @@ from agent_node.processes import Identity, identify, read_boot_id
 from agent_node.strict import JsonObject
 from agent_node.ulid import fresh_ulid
 from agent_node.workplace import make_place, take_answer
+from tests.node.test_removal import nested
 
 GONE = Identity(2**22 + 1, 1, read_boot_id())
 NOBODY = OtherUser("nobody", 65534, 65534, "/nonexistent")
@@ -229,6 +230,23 @@ def test_a_warden_tidies_what_is_old_and_does_not_run(tmp_path: Path) -> None:
     asked: JsonObject = {"folder": str(tmp_path), "running": [running], "older_than_s": 60}
     assert warden.tidy(asked) == {"removed": 1}
     assert {one.name for one in tmp_path.iterdir()} == {running, young, "bin", "mine"}
+
+
+def test_a_warden_tidies_also_what_a_program_nested_deeply_or_linked(tmp_path: Path) -> None:
+    """With `shutil.rmtree` the first was a RecursionError, and nothing was tidied after it."""
+    outside = tmp_path / "outside"
+    (outside / "kept").mkdir(parents=True)
+    deep, linked = (f"{fresh_ulid()}-1" for _ in range(2))
+    (tmp_path / linked).mkdir()
+    (tmp_path / linked / "away").symlink_to(outside)
+    asked: JsonObject = {"folder": str(tmp_path), "running": [], "older_than_s": 60}
+    with nested(tmp_path / deep):
+        for name in (deep, linked):
+            os.utime(tmp_path / name, (0, 0))
+        assert warden.tidy(asked) == {"removed": 2}
+    with nested(tmp_path / f"{deep}.inputs"):
+        warden.remove({"folders": [str(tmp_path / f"{deep}.inputs"), str(tmp_path / "nothing")]})
+        assert sorted(one.name for one in tmp_path.rglob("*")) == ["kept", "outside"]
 
 
 def test_a_place_is_never_one_that_was_there(tmp_path: Path) -> None:
