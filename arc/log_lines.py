@@ -14,6 +14,7 @@ LINES: Final[dict[str, str]] = {
     "awaited_file_is_nowhere": "a task waits for a file that no queue has",
     "awaited_task_is_nowhere": "a task waits for one that no queue has",
     "cancels_still_owed": "a node could still not be told to cancel tasks of a cancelled graph",
+    "dag_budget_set": "a person said what a graph may spend from now on",
     "dag_cancelled": "a person cancelled a graph",
     "dag_submitted": "a graph was taken into the hub's own queue",
     "dead_cancelled": "a person decided that nobody will do a dead letter any more",
