@@ -202,14 +202,21 @@ class RunBook:
         )
         return bool(rows[0]["known"])
 
-    def last_word(self, node: str, events: Sequence[str]) -> tuple[str, datetime] | None:
-        """The newest of these lines about a node or about all of them; None: there is none."""
+    def said_since(
+        self, node: str, words: Sequence[str], *, over: Sequence[str]
+    ) -> datetime | None:
+        """When the first of these lines was written about a node or about all of them, after the
+        last that says that it was `over`; None: there is none. Lines about one agent are neither.
+        """
         rows = self._rows.read(
-            "SELECT event, at FROM line WHERE node IN (?, '')"
-            " AND event IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
-            [node, orjson.dumps([*events]).decode()],
+            "WITH said AS (SELECT id, event, at FROM line WHERE node IN (?, '')"
+            " AND event IN (SELECT value FROM json_each(?))"
+            " AND json_extract(fields, '$.agent') IS NULL)"
+            " SELECT at FROM said WHERE id > (SELECT coalesce(max(id), 0) FROM said"
+            " WHERE event IN (SELECT value FROM json_each(?))) ORDER BY id LIMIT 1",
+            [node, orjson.dumps([*words, *over]).decode(), orjson.dumps([*over]).decode()],
         )
-        return (str(rows[0]["event"]), parse_iso(str(rows[0]["at"]))) if rows else None
+        return parse_iso(str(rows[0]["at"])) if rows else None
 
     def lines(self, *, since: datetime | None = None, after: int = 0,
               limit: int = PAGE) -> tuple[LogLine, ...]:  # fmt: skip

@@ -109,8 +109,7 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
     }  # fmt: skip
     with nothing_changed():
         fields |= await incarnation_of(link)
-    if asked.has("agent"):
-        fields["agent"] = asked.node("agent")
+    fields |= _agent(asked)
     deadline = asked.seconds("deadline_s", SECONDS_MAX)
     if do == "drain":
         fields["then"] = asked.word("then", "wait", "requeue") if asked.has("then") else "wait"
@@ -124,7 +123,7 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
     if not asked.flag("dry_run"):
         hub.journal.runs.log(f"node_{PAST[do]}", node=name,
-                             fields={**_said(asked), **noted(stood)})  # fmt: skip
+                             fields={**_said(asked), **_agent(asked), **noted(stood)})  # fmt: skip
     return Told({
         "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
         "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run"),
@@ -135,6 +134,11 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
 def _said(asked: Fields) -> JsonObject:
     """Who said it and why, as the log keeps it."""
     return {"by": _by(asked), "reason": asked.text_or("reason", "", 1000)}
+
+
+def _agent(asked: Fields) -> JsonObject:
+    """Which agent alone it was said of; without it, of the whole node."""
+    return {"agent": asked.node("agent")} if asked.has("agent") else {}
 
 
 def _by(asked: Fields) -> str:

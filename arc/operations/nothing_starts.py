@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 ASK_S = 2.0  # a warning is worth no longer wait; without an answer stands what was seen last
-_BEGIN, _END = ("node_paused", "node_draining", "fleet_paused"), ("node_resumed", "fleet_resumed")
+_PAUSED, _DRAINS = ("node_paused", "fleet_paused"), ("node_draining",)
+_WORDS = {"paused": _PAUSED, "draining": _DRAINS, "drained": _DRAINS}  # that make it so
+_RESUMED = ("node_resumed", "fleet_resumed")
 
 
 async def nothing_starts(hub: Hub, node: str) -> tuple[str, ...]:
@@ -53,8 +55,9 @@ def _why(hub: Hub, node: NodeSeen) -> str:
 
 def _since(hub: Hub, node: NodeSeen, state: str) -> str:
     """Since when it was seen so or was told to be, as far as that is known; and the reason."""
-    word = hub.journal.runs.last_word(node.name, (*_BEGIN, *_END))
-    told = word[1] if word and word[0] in _BEGIN and state != "stopped" else None
+    words = _WORDS.get(state, ())
+    over = [one for one in (*_PAUSED, *_DRAINS, *_RESUMED) if one not in words]
+    told = hub.journal.runs.said_since(node.name, words, over=over) if words else None
     at = hub.journal.history.samples.so_since(node.name, state, told)
     because = f" ({node.report.reason})" if node.report.reason and state != "stopped" else ""
     return (f" since {iso(at)}" if at else "") + because

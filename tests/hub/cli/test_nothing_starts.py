@@ -77,6 +77,24 @@ def test_an_old_word_is_not_since_when_where_a_look_found_it_otherwise(desk: Des
     assert said.startswith("iris is paused since 2026-03-10T03:47:00.000Z:")
 
 
+def test_a_word_that_is_said_again_changes_no_since_when(desk: Desk) -> None:
+    """Seen to fail: it was paused since the second word, and since the first by `arc nodes pause`;
+    or since an agent of it was paused.
+    """
+    desk.arc("nodes", "pause", "iris", "--agent", "iris")
+    desk.minutes_pass(1)
+    desk.arc("nodes", "pause", "iris", "--reason", "disk swap")
+    desk.minutes_pass(1)
+    again = desk.arc("nodes", "pause", "iris", "--json").data
+    assert again["was"]["at"] == "2026-03-10T03:46:00.000Z"
+    (said,) = warned(desk, *ADD)
+    assert said.startswith("iris is paused since 2026-03-10T03:46:00.000Z (disk swap)")
+    desk.minutes_pass(1)
+    desk.arc("nodes", "drain", "iris")
+    (said,) = warned(desk, *ADD)
+    assert said.startswith("iris is drained since 2026-03-10T03:48:00.000Z")
+
+
 def test_a_task_for_a_node_without_a_daemon_is_taken_with_how_to_start_it(desk: Desk) -> None:
     desk.nodes.machines["iris"].dispatches(running=False)
     desk.minutes_pass(1)
