@@ -41,6 +41,9 @@ def _why(hub: Hub, node: NodeSeen) -> str:
     if report.state in ("draining", "drained"):
         return (f"{name} is {report.state}{_since(hub, node, report.state)}: it starts nothing "
                 f"new, and what waits there goes to others; arc nodes resume {name} ends that")
+    if report.state == "quarantined":
+        return (f"{name} is quarantined{_since(hub, node, report.state)}: nothing starts there "
+                f"until a person decided. On {name}: {node.role.typed('release')}")
     if report.state != "active":
         return (f"{name} is {report.state}{_since(hub, node, report.state)}: nothing starts there "
                 f"until arc nodes resume {name}")  # fmt: skip

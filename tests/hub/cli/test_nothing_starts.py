@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
+from agent_node.moves import Quarantine
 from arc.looking import look
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -93,6 +94,16 @@ def test_a_word_that_is_said_again_changes_no_since_when(desk: Desk) -> None:
     desk.arc("nodes", "drain", "iris")
     (said,) = warned(desk, *ADD)
     assert said.startswith("iris is drained since 2026-03-10T03:48:00.000Z")
+
+
+def test_of_a_quarantined_node_the_word_is_told_that_ends_that(desk: Desk) -> None:
+    """Seen to fail: `arc nodes resume`, which such a node refuses, and since it was paused."""
+    desk.waits("iris", 1)
+    desk.arc("nodes", "pause", "iris")
+    desk.nodes.machines["iris"].store.apply(Quarantine("an old copy"))
+    (said,) = warned(desk, "tasks", "move", uid(1), "--to", "iris")
+    assert said == ("iris is quarantined (an old copy): nothing starts there until a person "
+                    "decided. On iris: agent-node release")
 
 
 def test_a_task_for_a_node_without_a_daemon_is_taken_with_how_to_start_it(desk: Desk) -> None:
