@@ -220,10 +220,15 @@ def check_folders(home: Home) -> Iterator[Check]:
     named = [(str(one.get("uid")), one.get("because")) for one in told]
     left = [(home.tasks / uid, because) for uid, because in named
             if is_ulid(uid) and os.path.lexists(home.tasks / uid)]  # fmt: skip
+    unnamed = count - len(told) if isinstance(count, int) else 0
+    if not left and unnamed > 0:
+        text = f"{counted(unnamed, 'more folder')} of tasks that ended long ago cannot be removed"
+        yield Check("old tasks", "finding", text, "ask again in an hour, when they are named")
+        return
     if not left:
         yield Check("old tasks", "ok", "what they left in tasks/ went with them")
         return
-    number = len(left) + (count - len(told) if isinstance(count, int) else 0)
+    number = len(left) + unnamed
     text = (f"{counted(number, 'folder')} of tasks that ended long ago cannot be removed "
             f"({left[0][1]}), so these tasks stay listed. It costs the disk that they take; "
             "nothing else is affected")  # fmt: skip

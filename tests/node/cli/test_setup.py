@@ -328,6 +328,27 @@ def test_a_task_that_stays_because_of_its_folder_is_named_with_what_mends_it(
     assert "old tasks" not in checks(set_up), "no daemon has tried yet"
 
 
+def test_what_a_daemon_did_not_name_is_not_said_to_have_gone(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: whoever removed the first twenty by hand was told that all had gone."""
+    said: dict[str, object] = {"folders_kept": {
+        "count": 21, "folders": [{"uid": uid(n), "because": "x"} for n in range(1, 21)]}}
+    monkeypatch.setattr(doctor, "ask_daemon", lambda home, request, timeout_s: said)
+    check = checks(set_up)["old tasks"]
+    assert (check.level, check.text[:13]) == ("finding", "1 more folder")
+
+
+def test_nothing_but_a_task_is_named_to_be_removed(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail without the look at the uid: `sudo rm -r` of the home itself."""
+    kept = [{"uid": "..", "because": "x"}]
+    said: dict[str, object] = {"folders_kept": {"count": 1, "folders": kept}}
+    monkeypatch.setattr(doctor, "ask_daemon", lambda home, request, timeout_s: said)
+    assert checks(set_up)["old tasks"].level == "ok"
+
+
 def test_without_a_daemon_no_more_is_said_than_the_header_tells(set_up: Desk) -> None:
     home_of(set_up).database.write_bytes(bytes([0] * 18 + [1, 1]))
     check = checks(set_up)["journal"]
