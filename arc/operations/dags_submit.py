@@ -137,6 +137,7 @@ def _turn(hub: Hub) -> JsonObject:
 def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
     refused = said.outcome == "refused"
     tasks = [*_as_tasks(graph)]
+    new = tasks if said.outcome == "added" else []
     paths: JsonObject = {
         "roots": [*(said.roots or graph.roots)], "leaves": [*(said.leaves or graph.leaves)],
         "critical_path": [*(said.critical_path or graph.critical_path)],
@@ -150,7 +151,7 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "budget_usd": graph.budget_usd, "then": graph.then is not None,
         "hub_running": hub.schedule is not None, "router": _turn(hub),
     }, exit=REFUSED if refused else 0,
-       warnings=(*nobodys(hub, INBOX, tasks), *passed_already(tasks, hub.clock.now()),
+       warnings=(*nobodys(hub, INBOX, tasks), *passed_already(new, hub.clock.now()),
                  *_too_dear(graph)))  # fmt: skip
 
 

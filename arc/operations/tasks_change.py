@@ -70,11 +70,12 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     if not dry_run and any(task.get("depends_on") for task in tasks):
         waits_at(hub, node)
     waits = () if refused else await nothing_starts(hub, node)
+    new = [task for task, one in zip(tasks, results, strict=False) if one["outcome"] == "added"]
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
                 warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
-                          *passed_already(tasks, hub.clock.now()), *waits))
+                          *passed_already(new, hub.clock.now()), *waits))
 
 
 def _unknown(tasks: list[JsonObject]) -> Iterator[str]:

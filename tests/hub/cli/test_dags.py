@@ -228,6 +228,9 @@ tasks:
         assert ran.code == 0
         (warning,) = ran.envelope["warnings"]
         assert warning.startswith("1 task with a deadline that has passed already: ")
+    keyed = b"key: once\n" + raw
+    assert len(submitted(desk, keyed, "--json").envelope["warnings"]) == 1
+    assert submitted(desk, keyed, "--json").envelope["warnings"] == [], "it is there already"
 
 
 def test_a_graph_of_many_words_of_nobody_is_warned_of_in_few_lines(desk: Desk) -> None:

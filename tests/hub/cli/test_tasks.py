@@ -124,6 +124,16 @@ def test_a_deadline_that_has_passed_is_warned_of_and_told_of_the_task(desk: Desk
     assert data["late_s"] == 120.0
 
 
+def test_a_task_that_is_not_taken_is_not_warned_of_as_if_it_ran_late(desk: Desk) -> None:
+    """Seen to fail: "what comes late still runs", of a task that was refused or there before."""
+    words = ("tasks", "add", "--deadline", "2026-03-10T03:43:00Z", "--key", "k", "--json", "S")
+    assert len(desk.arc(*words).envelope["warnings"]) == 1
+    again = desk.arc(*words)
+    assert (again.data["results"][0]["outcome"], again.envelope["warnings"]) == ("exists", [])
+    other = desk.arc(*words, "--body", "another")
+    assert (other.data["results"][0]["outcome"], other.envelope["warnings"]) == ("refused", [])
+
+
 def test_a_task_that_ended_behind_its_deadline_says_by_how_much(desk: Desk) -> None:
     uid = desk.runs("iris", 1, deadline="2026-03-10T03:46:00.000Z")
     assert desk.arc("tasks", "show", uid, "--json").data["late_s"] is None
