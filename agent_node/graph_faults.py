@@ -32,9 +32,9 @@ def with_all_others(first: BadInput, document: JsonValue) -> BadInput:
     found = islice(_wrong(document, depth=1), COUNTED_MAX)
     shown = tuple(islice(found, SHOWN_MAX)) or (first,)
     more = sum(1 for _ in found)
-    lines = [safe_text(str(one), TEXT_MAX) for one in shown[1:]]
+    lines = [safe_text(str(one), TEXT_MAX) for one in shown]
     lines += [told_more(more)] if more else []
-    error = BadInput("\n".join([str(shown[0]), *lines]))
+    error = BadInput("\n".join(lines))
     error.field, error.faults, error.more = first.field, shown, more
     return error
 

@@ -242,6 +242,14 @@ def test_of_very_many_faults_the_first_are_told_and_the_others_counted() -> None
     assert str(error).endswith("\n… and 30 more")
 
 
+def test_a_name_cannot_write_a_line_of_its_own_into_what_is_told() -> None:
+    """Seen to fail of the first fault: what stood behind a line break looked like ours."""
+    wrong: JsonObject = {"subject": "x"}
+    error = faults_of({"title": "t", "tasks": {"a\nhint: b": wrong, "c\nhint: d": wrong}})
+    assert len(error.faults) == 2
+    assert len(str(error).splitlines()) == len(error.faults), str(error)
+
+
 def test_a_cycle_is_told_at_its_own_tasks_and_each_of_several() -> None:
     """Seen to fail: its place was `tasks`, and what stands first there has no part in it."""
     error = faults_of(document(
