@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.fields import is_name
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from agent_node.task import UNDERWAY
@@ -61,7 +62,8 @@ async def _why_no_log(
     except ArcError:
         return refused
     tried = [one for one in shown.attempts
-             if attempt in (None, one.get("n")) and isinstance(one.get("node"), str)]  # fmt: skip
+             if attempt in (None, one.get("n")) and is_name(str(one.get("node")))
+             and isinstance(one.get("n"), int)]  # fmt: skip
     if any(one.get("node") == name for one in tried):
         return refused.hinting(f"arc tasks show {found.uid}")
     what = f"{found.uid} never ran on {name}"
@@ -81,5 +83,5 @@ def _where(found: Found, tried: Sequence[JsonObject]) -> tuple[str, str]:
         return now, f"arc why {found.uid}"
     nodes = list(dict.fromkeys(str(one["node"]) for one in tried))
     last = tried[-1]
-    hint = f"arc nodes logs {last['node']} {found.uid} --attempt {last.get('n')}"
-    return f"it ran on {safe_text(', '.join(nodes), 200)}; {now}", safe_text(hint, 200)
+    hint = f"arc nodes logs {last['node']} {found.uid} --attempt {last['n']}"
+    return f"it ran on {safe_text(', '.join(nodes), 200)}; {now}", hint

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
+from tests.hub_nodes import twisted
 
 
 def said(desk: Desk, *words: str) -> tuple[int, str, str]:
@@ -47,6 +49,22 @@ def test_a_task_that_ran_elsewhere_says_where_and_how_its_log_is_read(desk: Desk
     assert desk.arc(*hint.split()[1:]).out == "tried\n"
     assert f"attempt 1 of {uid(1)} did not run on iris" in said(
         desk, "iris", uid(1), "--attempt", "1")[1]
+
+
+def test_what_a_node_says_of_others_is_no_word_of_the_command_to_paste(desk: Desk) -> None:
+    """Seen to fail: `arc nodes logs y … --attempt $(x)`."""
+    fails(desk, "loom", 1)
+    desk.arc("status")
+
+    def lies(do: str, result: JsonObject) -> JsonObject:
+        if do != "show":
+            return result
+        return {**result, "attempts": [{"n": 1, "node": "x; reboot"}, {"n": "$(x)", "node": "y"}]}
+
+    desk.hub.links["loom"] = twisted(desk.hub.links["loom"], lies)
+    code, message, hint = said(desk, "iris", uid(1))
+    assert (code, hint) == (1, f"arc why {uid(1)}")
+    assert "reboot" not in message
 
 
 def test_a_log_that_is_gone_where_the_task_ran_is_not_said_never_to_have_been(desk: Desk) -> None:
