@@ -200,7 +200,8 @@ def render_budgeted(data: JsonObject, look: Look) -> str:
     waited, still = int(number(data.get("waited"))), int(number(data.get("waiting")))
     if data.get("dry_run"):
         return (f"{head}: would be allowed {limit}, is allowed {was}: {gone}; "
-                f"{counted(waited, 'task')} waiting for it (nothing was changed)")  # fmt: skip
+                f"{counted(waited, 'task')} waiting for it "
+                "(dry run: nothing was changed)")  # fmt: skip
     goes = f"; {counted(waited - still, 'task')} READY again" if waited > still else ""
     left = f"; {counted(still, 'task')} still waiting for it: arc budget" if still else ""
     return f"{head}: allowed {limit}, was {was}: {gone}{goes}{left}"

@@ -77,6 +77,7 @@ def test_a_graph_is_allowed_more_and_what_waited_for_it_goes_on(desk: Desk) -> N
     dag, build = a_dear_graph(desk)
     dry = desk.arc("dag", "budget", dag[-6:], "10", "--dry-run")
     assert (dry.code, "would be allowed 10 USD, is allowed 5 USD" in dry.out) == (0, True), dry.out
+    assert dry.out.endswith("(dry run: nothing was changed)\n"), "as of every other command"
     assert desk.arc("tasks", "show", build, "--json").data["task"]["state"] == "PENDING"
     ran = desk.arc("dag", "budget", dag[-6:], "10")
     assert ran.code == 0, ran.err
