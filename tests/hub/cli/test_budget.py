@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+
+import pytest
 
 from agent_node.strict import JsonObject
+from agent_node.task import Task
+from arc.operations.why_waiting import holds_of
+from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
 
@@ -88,6 +94,21 @@ def test_a_graph_is_allowed_more_and_what_waited_for_it_goes_on(desk: Desk) -> N
     assert (again["dag"], again["was_usd"], again["limit_usd"]) == (dag, "10", None)
     assert desk.arc("budget").lines[0] == "no limit is set"
     assert "of " not in desk.arc("dag", "show", dag).out.partition("money:")[2].partition("\n")[0]
+
+
+@pytest.mark.parametrize("lie", [
+    {"scope": "dag:$(reboot)"}, {"enough_usd": "1; reboot"}, {"enough_usd": 7}, {"scope": "fleet"},
+])  # fmt: skip
+def test_what_a_node_says_of_money_is_a_command_only_where_it_could_be_one(
+    lie: JsonObject
+) -> None:
+    """Seen to fail without the look at the graph's uid, and without that at the sum."""
+    held: JsonObject = {"rule": "over_budget", "text": "5 of 5 USD", "scope": f"dag:{uid(1)}",
+                        "enough_usd": "10", "comes_back": False}  # fmt: skip
+    (true,), (false,) = (holds_of(replace(Task(uid=uid(2), subject="x"), blocked_by=[one]))
+                         for one in (held, {**held, **lie}))  # fmt: skip
+    assert (true.try_, true.for_good) == (f"arc dag budget {uid(1)} 10", True)
+    assert (false.try_, false.for_good, false.because) == ("", False, true.because)
 
 
 def test_a_sum_that_is_none_and_a_task_without_a_graph_change_nothing(desk: Desk) -> None:
