@@ -99,4 +99,3 @@ def _line(one: Settlement) -> JsonObject:
 
 def _names(partial: tuple[JsonObject, ...]) -> list[JsonValue]:
     return [one["node"] for one in partial]
-

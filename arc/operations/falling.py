@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent_node.errors import BadInput
 from agent_node.readiness import DEPENDENCY_FAILED, SKIPPED, Came, Edge, came_of, edges_of, judge
 from agent_node.strict import JsonObject
+from arc.looking import INBOX
 
 if TYPE_CHECKING:
     from .finding import Found
@@ -65,7 +66,7 @@ def _edges(task: JsonObject, uid: str) -> list[Edge]:
 def _sentence(needed: str, what: str, found: Found | None) -> str:
     if found is None:
         return f"{needed}, which it waits for, is cancelled itself"
-    where = "in the hub's queue" if found.node == "inbox" else f"on {found.node}"
+    where = "in the hub's queue" if found.node == INBOX else f"on {found.node}"
     return (f"{needed} is {found.task.state} {where}, and that {what} what waits for it. To run "
             f"both: arc tasks retry {needed}; to run this one alone: add it anew with "
             f"--after {needed}:run")  # fmt: skip

@@ -19,6 +19,7 @@ from .status import status
 if TYPE_CHECKING:
     from arc.hub import Hub
 
+
 async def nodes_list(hub: Hub, args: JsonObject) -> Told:
     """Every node of fleet.yaml: how it is reached, whose work it does, and how it is."""
     told = await status(hub, {})
