@@ -62,7 +62,7 @@ name = {name}
 # Waiting tasks (READY and HELD) it takes at most.
 # queue_max = {queue_max}
 
-# With less free space than this it claims nothing. Bytes, or text such as "512MiB".
+# With less free space than this, or than 1 MiB, it claims nothing. Bytes, or text: "512MiB".
 # disk_floor = "{disk_floor}GiB"
 
 # What is kept of each output stream of an attempt: its head and its tail.
