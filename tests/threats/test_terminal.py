@@ -64,6 +64,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "dag list": ("dag", "list"), "dag show": ("dag", "show", GRAPH),
     "dag submit": ("dag", "submit", "-"),
     "dag cancel": ("dag", "cancel", GRAPH, "--reason={}", "--dry-run"),
+    "dag budget": ("dag", "budget", GRAPH, "5", "--dry-run"),
     "dead list": ("dead", "list"), "dead show": ("dead", "show", uid(3)),
     "dead retry": ("dead", "retry", uid(3), "--reason={}", "--dry-run"),
     "dead cancel": ("dead", "cancel", uid(3), "--reason={}", "--dry-run"),
