@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -14,6 +15,7 @@ from agent_node.budget import (
     amount_of,
     asked_by,
     day_of,
+    enough_for,
     midnight_after,
     minus,
     objection,
@@ -72,6 +74,15 @@ def test_urgent_work_may_go_on_over_budget_where_that_is_said(
 ) -> None:
     purse = Purse("fleet", "2026-03-10", Decimal(1), Decimal(1), urgent_overdraft=overdraft)
     assert (objection(purse, Decimal(1), priority) is None) == may
+
+
+@given(amounts, amounts, amounts)
+def test_with_the_limit_that_is_named_as_enough_it_begins(
+    spent: Decimal, reserved: Decimal, asks: Decimal
+) -> None:
+    """Seen to fail without the cent: of nothing left not even what asks for nothing begins."""
+    purse = Purse("dag:x", "", Decimal(0), spent, reserved)
+    assert objection(replace(purse, limit=enough_for(purse, asks)), asks, 5) is None
 
 
 def test_a_task_asks_for_what_is_left_of_its_own_limit() -> None:

@@ -279,6 +279,16 @@ def test_a_task_after_one_that_died_elsewhere_is_told_what_is_to_come(desk: Desk
     assert "cancelled" not in ran.out
 
 
+def test_an_edge_that_cannot_be_read_is_the_refusal_of_its_task_alone(desk: Desk) -> None:
+    """Seen to fail without the care for it: no `data`, and no word of the other task."""
+    (dead,) = dies(desk, "iris", 1)
+    lines = (f'{{"subject": "a", "depends_on": ["{dead}"]}}\n'
+             f'{{"subject": "b", "uid": "{uid(12)}", "depends_on": ["{uid(12)}"]}}\n')
+    ran = desk.arc("tasks", "import", "-", "--json", stdin=lines.encode())
+    assert [one["rule"] for one in ran.data["results"]] == ["whole", "bad_task"]
+    assert ran.code == 1
+
+
 def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk) -> None:
     (dead,) = dies(desk, "iris", 1)
     lines = (f'{{"subject": "a", "uid": "{uid(11)}", "depends_on": ["{dead}"]}}\n'

@@ -78,6 +78,14 @@ def test_an_old_word_is_not_since_when_where_a_look_found_it_otherwise(desk: Des
     assert said.startswith("iris is paused since 2026-03-10T03:47:00.000Z:")
 
 
+def test_a_task_that_is_refused_is_not_said_to_wait_there(desk: Desk) -> None:
+    """Seen to fail without the look at what was refused."""
+    assert desk.arc(*ADD, "--key", "k").code == 0
+    desk.arc("nodes", "pause", "iris")
+    ran = desk.arc(*ADD, "--key", "k", "--body", "another", "--json")
+    assert (ran.data["results"][0]["outcome"], ran.envelope["warnings"]) == ("refused", [])
+
+
 def test_a_word_that_is_said_again_changes_no_since_when(desk: Desk) -> None:
     """Seen to fail: it was paused since the second word, and since the first by `arc nodes pause`;
     or since an agent of it was paused.

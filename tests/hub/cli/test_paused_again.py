@@ -132,6 +132,13 @@ def test_a_node_that_was_paused_for_a_reason_of_its_own_is_named_and_logged(desk
     assert log(desk, "node_paused")[-1]["was_reason"] == "disk swap"
 
 
+def test_a_word_that_changed_nothing_on_a_node_is_no_line_about_that_node(desk: Desk) -> None:
+    """Seen to fail without the look at `already`: a line a node for each repeat."""
+    for _ in range(2):
+        desk.arc("pause", "--reason", "audit")
+    assert log(desk, "node_paused") == []
+
+
 def test_a_node_that_missed_both_words_is_told_the_reason_that_stands(desk: Desk) -> None:
     """Seen to fail: the second word, which had no reason, was all that it was told."""
     desk.nodes.switch_off("loom")
