@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from ..budget import (
+    DAG,
     DAILY,
     NOTHING,
     Purse,
@@ -17,12 +18,25 @@ from ..budget import (
 )
 from ..strict import JsonValue
 from ..task import State
+from .by_state import by_state
 from .transaction import Transaction, may_change, to_json
 
 RULE = "over_budget"
 _HOLD = f"""
 UPDATE task SET state = 'PENDING', ready_at = NULL, blocked_by = ? WHERE uid = ?
    AND {may_change(State.PENDING, State.READY)}
+"""
+# The books of a graph are kept as long as anything of it may still spend.
+_OF_NO_GRAPH = f"""
+substr(scope, 1, {len(DAG)}) = '{DAG}'
+AND NOT EXISTS (SELECT 1 FROM graph g WHERE g.id = substr(scope, {len(DAG) + 1}))
+AND scope NOT IN (SELECT scope FROM reservation)
+AND substr(scope, {len(DAG) + 1}) NOT IN (
+    SELECT json_extract(spec, '$.dag') FROM task
+     WHERE state = 'READY' AND json_extract(spec, '$.dag') IS NOT NULL
+    UNION ALL
+    SELECT json_extract(spec, '$.dag') FROM task
+     WHERE {by_state()} AND json_extract(spec, '$.dag') IS NOT NULL)
 """
 _NOTE = "INSERT OR REPLACE INTO unaffordable (uid, scope, asks, until) VALUES (?, ?, ?, ?)"
 # A person, or an edge, may have changed since what the task waits for.
@@ -98,7 +112,7 @@ def waiting_for(tx: Transaction, scope: str) -> int:
 
 
 def forget_money(tx: Transaction, *, before: str) -> None:
-    """Let go of old days, and of tasks that are gone or wait for money no more."""
+    """Let go of old days, of graphs that are gone, and of tasks that are or wait for no money."""
     tx.db.execute(
         "DELETE FROM unaffordable WHERE NOT EXISTS"
         f" (SELECT 1 FROM task t WHERE t.uid = unaffordable.uid AND {_WAITS})"
@@ -110,6 +124,8 @@ def forget_money(tx: Transaction, *, before: str) -> None:
     tx.db.execute(
         "DELETE FROM spending WHERE day <> '' AND day < ? AND reserved = '0'", (before[:10],)
     )
+    tx.db.execute(f"DELETE FROM budget WHERE {_OF_NO_GRAPH}")
+    tx.db.execute(f"DELETE FROM spending WHERE {_OF_NO_GRAPH}")
 
 
 def unaffordable_count(tx: Transaction) -> int:

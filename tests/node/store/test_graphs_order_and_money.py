@@ -11,8 +11,9 @@ import pytest
 from agent_node import commands as c
 from agent_node import graph_words as g
 from agent_node.budget import Money
+from agent_node.budget_words import Budgets
 from agent_node.store.sqlite import SqliteStore
-from tests.builders import NodeAtHand, a_task, rule_of, uid
+from tests.builders import DAY, NodeAtHand, a_task, rule_of, uid
 from tests.node.store.contract_graphs import a_graph, of, states, submit
 from tests.node.store.test_budgets import Rich, amounts
 
@@ -75,3 +76,24 @@ def test_what_runs_makes_no_more_work_below_the_floor_of_free_disk(node: NodeAtH
     assert rule_of(node.say(g.Submit(graph, parent=parent))) == "disk_floor"
     node.has(a_task(4))
     submit(node, graph)
+
+
+def test_the_books_of_a_graph_go_with_it_unless_something_of_it_may_still_spend(
+    node: NodeAtHand,
+) -> None:
+    """Seen to fail: each graph that ever had a limit stood in `arc budget` for ever."""
+    cost: Any = {"subject": "x", "max_cost_usd": "2"}
+    over, dead = a_graph(1, budget_usd="3", a=cost), a_graph(2, budget_usd="5", a=cost)
+    submit(node, over)
+    node.finish(node.running(), cost_usd="1")
+    submit(node, dead)
+    node.finish(node.running(), "failed", error_kind="auth_failure", cost_usd="1")
+    assert states(node, dead) == {"a": "DEAD_LETTERED"}
+    node.clock.advance(40 * DAY)
+    while node.say(c.Forget()):
+        pass
+    assert node.ask(g.ShowGraph(over.id)) is None
+    assert node.ask(g.ShowGraph(dead.id)) is None
+    books = [one.scope for one in node.ask(Budgets())]
+    assert books == ["node", f"dag:{dead.id}"], "somebody may still let that one run again"
+    assert [row[0] for row in node.dump()["spending"]] == [f"dag:{dead.id}"]
