@@ -5,52 +5,62 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 
 _PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOUNTED = "something is mounted in it: unmount that first"
+UNFINISHED = "it holds more than goes at once: the rest goes later"
 
 
-def remove_folder(parent: str, name: str) -> str | None:
+class _Over(Exception):
+    """Whoever waits for it waits no longer."""
+
+
+def remove_folder(
+    parent: str, name: str, over: Callable[[], bool] = lambda: False
+) -> str | None:
     """Why something of it stays; None: nothing is there any more.
 
     What its owner, who we are, made read-only is opened first. A link in it goes and is never
-    followed; what is mounted in it, and what stands in its place, is left as it is.
+    followed; what is mounted in it, and what stands in its place, is left as it is. Once `over`
+    says so, the rest of it stays: a program that still runs may fill it faster than it is emptied.
     """
     try:
-        outer = os.open(parent, _FOLDER)
+        outer = os.open(parent, _FOLDER & ~os.O_NOFOLLOW)  # a person may keep it elsewhere
         try:
-            return _remove(outer, name)
+            return _remove(outer, name, over)
         finally:
             os.close(outer)
+    except _Over:
+        return UNFINISHED
     except OSError as error:
         return _why(error) if os.path.lexists(f"{parent}/{name}") else None
 
 
-def _remove(outer: int, name: str) -> str | None:
+def _remove(outer: int, name: str, over: Callable[[], bool]) -> str | None:
     mount, stays = _mount_of(outer), list[str]()
     with _opened(name, outer, mount) as top:
-        _empty(top, mount, stays)
+        _empty(top, mount, stays, over)
     if stays:
         return MOUNTED if MOUNTED in stays else stays[0]
     os.rmdir(name, dir_fd=outer)
     return None
 
 
-def _empty(top: int, mount: bytes, stays: list[str]) -> None:
+def _empty(top: int, mount: bytes, stays: list[str], over: Callable[[], bool]) -> None:
     """Its folders are emptied one at a time, and what they hold of folders is lifted to the top: a
     program may have nested them deeper than descriptors, or calls within calls, would reach.
     """
     fresh = (f".going-{os.urandom(8).hex()}-{number}" for number in count())
-    ahead = _clear(top, stays)
+    ahead = _clear(top, stays, over)
     while ahead:
         name = ahead.pop()
         with _noted(stays):
             with _opened(name, top, mount) as inner:
-                for child in _clear(inner, stays):
+                for child in _clear(inner, stays, over):
                     with _noted(stays), _opened(child, inner, mount):  # ours to move, from here on
                         lifted = next(fresh)
                         os.rename(child, lifted, src_dir_fd=inner, dst_dir_fd=top)
@@ -58,12 +68,14 @@ def _empty(top: int, mount: bytes, stays: list[str]) -> None:
             os.rmdir(name, dir_fd=top)
 
 
-def _clear(folder: int, stays: list[str]) -> list[str]:
+def _clear(folder: int, stays: list[str], over: Callable[[], bool]) -> list[str]:
     """All of it goes but folders that hold something; their names."""
     left = []
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in found:
+        if over():
+            raise _Over
         if not is_folder:
             with _noted(stays):
                 os.unlink(name, dir_fd=folder)

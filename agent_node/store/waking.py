@@ -8,7 +8,7 @@ from datetime import timedelta
 from ..clock import iso
 from ..commands import Forget, Wake, Woken
 from ..queries import FoldersKept
-from ..removal import remove_folder
+from ..removal import UNFINISHED, remove_folder
 from ..task import State
 from ..ulid import new_ulid
 from .artifact_inputs import forget_kept
@@ -163,6 +163,7 @@ def raise_floor(tx: Transaction, xfer: str) -> None:
         tx.set_node(xfer_floor=xfer)
 
 
+LOOK_S = 1.0  # for all folders that one look removes: the daemon stands still meanwhile
 _OLD_TASKS = f"""
 SELECT uid, state FROM task
  WHERE completed_at < :before AND {by_state(State.COMPLETED, State.FAILED, State.CANCELLED)}
@@ -174,11 +175,19 @@ SELECT uid, state {_FRONT} WHERE {_GOES} AND uid IS NOT NULL
 
 
 def _forget_tasks(tx: Transaction, before: dict[str, str | int], stuck: dict[str, str]) -> int:
+    """How many there were; as many as there may be, where time ran out before the last."""
     rows = tx.db.execute(_OLD_TASKS, before).fetchall()
-    for uid, state in rows:
+    until = tx.clock.boottime() + LOOK_S
+    for number, (uid, state) in enumerate(rows):
+        if number and tx.clock.boottime() >= until:
+            return int(before["limit"])
         if tx.live.tasks_dir is not None:
             # The folder goes first: one without a row would look like a restored database.
-            because = remove_folder(str(tx.live.tasks_dir), uid)
+            because = remove_folder(
+                str(tx.live.tasks_dir), uid, lambda: tx.clock.boottime() >= until
+            )
+            if because == UNFINISHED and number:
+                return int(before["limit"])  # next time it is the first, and has all the time
             if because is not None:
                 stuck[uid] = because
                 continue

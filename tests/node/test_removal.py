@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_node.removal import MOUNTED, remove_folder
+from agent_node.removal import MOUNTED, UNFINISHED, remove_folder
 from tests.node.daemon.test_trouble import a_small_disk, as_root
 from tests.node.processes.test_as_an_ordinary_user import NOBODY, as_nobody
 
@@ -132,3 +132,33 @@ def test_what_stands_in_its_place_stays(tmp_path: Path, kind: str) -> None:
 def test_what_is_not_there_is_gone(tmp_path: Path) -> None:
     assert remove_folder(str(tmp_path), "task") is None
     assert remove_folder(str(tmp_path / "tasks"), "task") is None
+
+
+def test_whoever_waits_for_it_waits_no_longer_than_that(tmp_path: Path) -> None:
+    """Seen to fail: as long as a program nested folders faster than they went, the daemon stood."""
+    (tmp_path / "task").mkdir()
+    at, looks = os.open(tmp_path / "task", os.O_RDONLY), 0
+
+    def goes_deeper() -> bool:
+        """At each look there are two folders more, as of a program that still runs in there."""
+        nonlocal at, looks
+        looks += 1
+        for _ in range(2):
+            os.mkdir("d", dir_fd=at)
+            inner = os.open("d", os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = inner
+        return looks > 200
+
+    goes_deeper()
+    assert remove_folder(str(tmp_path), "task", goes_deeper) == UNFINISHED
+    os.close(at)
+    assert remove_folder(str(tmp_path), "task") is None
+
+
+def test_where_the_tasks_lie_on_another_disk_their_folders_go_as_well(tmp_path: Path) -> None:
+    """Seen to fail: a link in place of tasks/ kept every old task for ever."""
+    (tmp_path / "large" / "task" / "1").mkdir(parents=True)
+    (tmp_path / "tasks").symlink_to(tmp_path / "large")
+    assert remove_folder(str(tmp_path / "tasks"), "task") is None
+    assert os.listdir(tmp_path / "large") == []
