@@ -77,6 +77,7 @@ def _without(said: JsonObject, where: str, read: Callable[[JsonObject], T]) -> F
             return None
         rest = {one: value for one, value in said.items() if one != name}
         said = {**rest, name: _STAND_IN[name]} if name in _STAND_IN else rest
+    yield BadInput("more is wrong here than was looked for", where)
     return None
 
 
@@ -104,7 +105,7 @@ def _wrong_tasks(tasks: JsonValue, where: str) -> Iterator[BadInput]:
             yield from _born(draft, born, uids[draft.name])
             places = yield from read_ties(draft, uids)
             needs.setdefault(uids[draft.name], {}).update(places)
-    yield from _cycles(needs, {uid: name for name, uid in uids.items()})
+    yield from _cycles(needs, {uid: name for name, uid in uids.items()}, where)
 
 
 def _uids_of(entries: list[tuple[JsonValue, JsonValue, str]]) -> dict[str, str]:
@@ -136,7 +137,7 @@ def _born(draft: Draft, born: set[str], uid: str) -> Iterator[BadInput]:
 
 
 def _cycles(
-    needs: Mapping[str, Mapping[str, str]], names: Mapping[str, str]
+    needs: Mapping[str, Mapping[str, str]], names: Mapping[str, str], where: str
 ) -> Iterator[BadInput]:
     """Each at that of its tasks which stands first, where that says for what it waits. Of cycles
     that share a task one is told.
@@ -153,3 +154,5 @@ def _cycles(
         yield BadInput(told_circle([names.get(one, one) for one in path]), needs[uid][needed])
         gone = set(circle)
         left = {uid: some for uid, some in left.items() if uid not in gone}
+    if circle_in(left) is not None:
+        yield BadInput("there are more cycles than were looked for", where)

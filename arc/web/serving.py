@@ -121,8 +121,8 @@ def inherited(descriptor: int) -> socket.socket:
     try:
         door = socket.socket(fileno=descriptor)
         listens = door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    except OSError as error:
-        raise CannotListen(f"descriptor {descriptor} is no socket: {error.strerror}") from error
+    except (OSError, OverflowError, ValueError) as error:  # the numbers that no descriptor has
+        raise CannotListen(f"descriptor {descriptor} is no socket: {error}") from error
     if not listens:
         door.close()
         raise CannotListen(f"descriptor {descriptor} is no socket that listens")

@@ -242,6 +242,19 @@ def test_of_very_many_faults_the_first_are_told_and_the_others_counted() -> None
     assert str(error).endswith("\n… and 30 more")
 
 
+def test_where_not_every_fault_is_looked_for_that_is_a_fault_that_is_told() -> None:
+    """Seen to fail: twenty of 25 cycles, and eight of 30 odd fields, were said to be all."""
+    pairs: JsonObject = {}
+    for number in range(25):
+        here, there = f"a{number}", f"b{number}"
+        pairs |= {here: {"subject": "x", "after": [there]}, there: {"subject": "x", "after": [here]}}
+    error = faults_of({"title": "t", "tasks": pairs})
+    assert (len(error.faults), error.more) == (20, 1)
+    odd: JsonObject = {f"odd{number}": 1 for number in range(30)}
+    error = faults_of({"title": "t", "tasks": {"a": {"subject": "x"}}, **odd})
+    assert str(error.faults[-1]) == "graph: more is wrong here than was looked for"
+
+
 def test_a_name_cannot_write_a_line_of_its_own_into_what_is_told() -> None:
     """Seen to fail of the first fault: what stood behind a line break looked like ours."""
     wrong: JsonObject = {"subject": "x"}

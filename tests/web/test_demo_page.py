@@ -94,7 +94,7 @@ def test_a_door_that_is_none_is_one_clear_line(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     a_fleet(tmp_path)
     with (tmp_path / "file").open("w") as file:
-        for one in (file.fileno(), socket.socket().detach()):
+        for one in (file.fileno(), socket.socket().detach(), 2**31, 10**20):
             said = desk.arc("web", "--door", str(one))
             assert said.code == 1
             assert said.err.startswith("error[ARC-WEB-LISTEN]: descriptor ")
