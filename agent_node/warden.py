@@ -31,6 +31,7 @@ Errand = Mapping[str, Json]
 
 ERRAND_MAX = 128 * 1024
 _PATIENCE_S = 4.0  # of ending what does not end; the daemon waits somewhat longer
+_TIDY_S = 60.0  # what is left then goes with the next day's
 _PIDS_MAX = 200  # named in one reply
 
 
@@ -168,14 +169,21 @@ def tidy(errand: Errand) -> dict[str, Json]:
         old = [entry.name for entry in entries
                if is_ulid(entry.name.partition("-")[0]) and entry.name not in running
                and entry.stat(follow_symlinks=False).st_mtime < before]  # fmt: skip
-    return {"removed": sum(remove_folder(folder, name) is None for name in old)}
+    over = _after(_TIDY_S)
+    return {"removed": sum(remove_folder(folder, name, over) is None for name in old)}
 
 
 def remove(errand: Errand) -> dict[str, Json]:
     """Remove what was laid out for one attempt, whether it came to use it or not."""
     for path in _texts(errand, "folders"):
-        remove_folder(*os.path.split(path))  # a link in its place is left alone
+        remove_folder(*os.path.split(path), _after(_TIDY_S))  # a link in its place is left alone
     return {}
+
+
+def _after(seconds: float) -> Callable[[], bool]:
+    """Whether so much time is over: a program that still runs may nest folders without an end."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() >= until
 
 
 def _number(errand: Errand, name: str) -> int:

@@ -247,7 +247,8 @@ def test_where_not_every_fault_is_looked_for_that_is_a_fault_that_is_told() -> N
     pairs: JsonObject = {}
     for number in range(25):
         here, there = f"a{number}", f"b{number}"
-        pairs |= {here: {"subject": "x", "after": [there]}, there: {"subject": "x", "after": [here]}}
+        pairs[here] = {"subject": "x", "after": [there]}
+        pairs[there] = {"subject": "x", "after": [here]}
     error = faults_of({"title": "t", "tasks": pairs})
     assert (len(error.faults), error.more) == (20, 1)
     odd: JsonObject = {f"odd{number}": 1 for number in range(30)}
