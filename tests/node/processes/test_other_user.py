@@ -249,6 +249,21 @@ def test_a_warden_tidies_also_what_a_program_nested_deeply_or_linked(tmp_path: P
         assert sorted(one.name for one in tmp_path.rglob("*")) == ["kept", "outside"]
 
 
+def test_a_warden_does_not_tidy_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that still runs may fill its old folder faster than it is emptied."""
+    old = tmp_path / f"{fresh_ulid()}-1"
+    (old / "work").mkdir(parents=True)
+    (old / "work" / "file").touch()
+    os.utime(old, (0, 0))
+    monkeypatch.setattr(warden, "_TIDY_S", 0.0)
+    asked: JsonObject = {"folder": str(tmp_path), "running": [], "older_than_s": 60}
+    assert warden.tidy(asked) == {"removed": 0}
+    warden.remove({"folders": [str(old)]})
+    assert old.exists(), "nothing but the time kept it"
+    monkeypatch.undo()
+    assert warden.tidy(asked) == {"removed": 1}
+
+
 def test_a_place_is_never_one_that_was_there(tmp_path: Path) -> None:
     make_place(f"{tmp_path}/run/a")
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
