@@ -23,6 +23,7 @@ _HEAD: dict[str, Check] = {
     "budget_usd": nullable(money),
     "priority": nullable(integer(1, 10)),
 }
+OF_A_GRAPH = ("name", "after", "context")  # what a task says besides its fields, in a graph
 _KNOWN = (*_HEAD, "tasks", "then")
 _EDGES = {"depends_on": "after", "context_refs": "context"}  # as a task says it, and as we do
 
@@ -97,7 +98,7 @@ def draft_of(name: str, task: JsonValue, where: str) -> Draft:
     """One task, with what it says of others set apart from its own fields."""
     if not isinstance(task, dict):
         raise BadInput(f"a {kind_of(task)} where a task belongs", where)
-    fields = {key: value for key, value in task.items() if key not in ("name", "after", "context")}
+    fields = {key: value for key, value in task.items() if key not in OF_A_GRAPH}
     for key, ours in _EDGES.items():
         if fields.pop(key, None) not in (None, []):
             raise BadInput(f"in a graph this is said as `{ours}`", f"{where}.{key}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import time
 from argparse import ArgumentParser, Namespace
@@ -84,7 +85,14 @@ def stop(options: Namespace, around: Around) -> Answer:
     if has_unit(home, around.environ):
         systemctl("stop", around.environ, patience_s=patience_s)
     _end(pid, patience_s)  # it may have been started otherwise
-    return Answer(data, f"{settings.name}: stopped; start it with: agent-node start")
+    return Answer(data, f"{settings.name}: stopped; start it with: {_typed(around, 'start')}")
+
+
+def _typed(around: Around, verb: str) -> str:
+    """As a person types it for this very home: without its name it would be said to another one."""
+    told = around.environ.get("AGENT_NODE_HOME")
+    which = f"AGENT_NODE_HOME={shlex.quote(str(around.home.root))} " if told else ""
+    return f"{which}agent-node {verb}"
 
 
 def _end(pid: int, patience_s: float) -> None:

@@ -89,6 +89,8 @@ def _status(around: Around) -> Told:
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all, for this user alone: it holds what tasks are called."""
+    if path.is_dir():
+        raise WrongUse(f"--out: {path}: that is a folder; nothing was written there")
     fresh = path.with_name(f"{path.name}.new")
     try:
         fresh.unlink(missing_ok=True)

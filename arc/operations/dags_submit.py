@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.budget import NOTHING as NO_MONEY
 from agent_node.budget import amount_of, text_of
 from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
@@ -24,6 +25,7 @@ from .everybody import incarnation_of
 from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
+from .unknown_fields import unknown_in_graph
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -57,7 +59,7 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
         goes_on(hub, "a graph began")
         if outside_of(graph):
             waits_at(hub, INBOX)
-    return _told(hub, graph, said, dry_run=dry_run)
+    return _told(hub, graph, said, document, dry_run=dry_run)
 
 
 def _with_following(graph: Graph) -> Iterator[Graph]:
@@ -77,20 +79,19 @@ def _as_tasks(graph: Graph) -> Iterator[JsonObject]:
                "deadline": task.deadline}  # fmt: skip
 
 
-def _too_dear(graph: Graph) -> Iterator[str]:
+def _too_dear(graph: Graph, *, dry_run: bool) -> Iterator[str]:
     """A graph whose whole budget is less than one of its tasks may cost never starts that one."""
     for one in _with_following(graph):
         limit = one.budget_usd
-        dear = [] if limit is None else [
-            (amount_of(member.task.max_cost_usd), member.name) for member in one.members
-            if member.task.max_cost_usd is not None
-            and amount_of(member.task.max_cost_usd) > amount_of(limit)
-        ]
+        costs = [(amount_of(member.task.max_cost_usd), member.name) for member in one.members
+                 if member.task.max_cost_usd is not None]  # fmt: skip
+        dear = [name for cost, name in costs if limit is not None and cost > amount_of(limit)]
         if dear:
-            most, more = max(dear)[0], f" and {len(dear) - 1} more" if len(dear) > 1 else ""
-            yield (f"task {dear[0][1]}{more} may cost more than the {limit} USD of the whole graph,"
-                   " and never starts with that: raise its budget_usd, or say arc dag budget ID "
-                   f"{text_of(most)}")  # fmt: skip
+            more = f" and {len(dear) - 1} more" if len(dear) > 1 else ""
+            enough = text_of(sum((cost for cost, _ in costs), NO_MONEY))
+            yield (f"task {dear[0]}{more} may cost more than the {limit} USD of the whole graph,"
+                   f" and never starts with that: raise its budget_usd ({enough} is enough for all"
+                   f" once), or say arc dag budget {'ID' if dry_run else one.id} {enough}")
 
 
 def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
@@ -134,7 +135,9 @@ def _turn(hub: Hub) -> JsonObject:
     return turn if turn["in_s"] is None else at_once
 
 
-def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
+def _told(
+    hub: Hub, graph: Graph, said: Submitted, document: JsonObject, *, dry_run: bool
+) -> Told:
     refused = said.outcome == "refused"
     tasks = [*_as_tasks(graph)]
     new = tasks if said.outcome == "added" else []
@@ -152,7 +155,8 @@ def _told(hub: Hub, graph: Graph, said: Submitted, *, dry_run: bool) -> Told:
         "hub_running": hub.schedule is not None, "router": _turn(hub),
     }, exit=REFUSED if refused else 0,
        warnings=(*nobodys(hub, INBOX, tasks), *passed_already(new, hub.clock.now()),
-                 *_too_dear(graph)))  # fmt: skip
+                 *_too_dear(graph, dry_run=dry_run),
+                 *unknown_in_graph(document)))  # fmt: skip
 
 
 def outside_of(graph: Graph) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import FIELDS, State, task_from
+from agent_node.task import State, task_from
 from agent_node.text import counted
 from arc.asking import read_added, read_changed
 from arc.entitling import tying
@@ -31,12 +30,12 @@ from .nobodys import nobodys
 from .nothing_starts import nothing_starts
 from .sensing import router_turn
 from .ties import tied
+from .unknown_fields import unknown_fields
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 BATCH_MAX = 1000
-UNKNOWN_SHOWN = 20
 LOGGED_MAX = 50  # tasks of one order that the log names one by one; of more it has the number
 PAST = {"set": "set", "cancel": "cancelled", "retry": "retried", "resolve": "resolved"}
 TASKS_MAX = 100_000
@@ -74,17 +73,8 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
-                warnings=(*_unknown(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
+                warnings=(*unknown_fields(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
                           *passed_already(new, hub.clock.now()), *waits))
-
-
-def _unknown(tasks: list[JsonObject]) -> Iterator[str]:
-    """Fields that no node knows: they are carried along, and mean nothing to anybody here."""
-    count = Counter(name for task in tasks for name in task if name not in FIELDS)
-    for name, many in sorted(count.items())[:UNKNOWN_SHOWN]:
-        close = difflib.get_close_matches(name.lower()[:80], FIELDS, n=1, cutoff=0.5)
-        meant = f"; did you mean {close[0]}?" if close else ""
-        yield f"{counted(many, 'task')} with an unknown field {name!r}, kept in extra{meant}"
 
 
 def _too_late(tasks: list[JsonObject]) -> Iterator[str]:

@@ -172,7 +172,7 @@ def test_a_report_of_a_fleet_that_is_not_whole_says_who_is_missing(desk: Desk) -
 
 
 @pytest.mark.parametrize("words", [(), ("--html", "--since", "soon"), ("--html", "--since", "99d"),
-                                   ("--html", "--out", "/none/x.html")])
+                                   ("--html", "--out", "/none/x.html"), ("--html", "--out", ".")])
 def test_words_that_make_no_sense_are_refused(desk: Desk, words: tuple[str, ...]) -> None:
     desk.arc("sensors", "run", "fleet-health")
     assert desk.arc("report", *words).code == 2

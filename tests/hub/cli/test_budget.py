@@ -125,6 +125,9 @@ def test_a_graph_that_cannot_pay_for_a_task_is_warned_of_as_it_is_handed_in(desk
         ran = desk.arc("dag", "submit", "-", *words, stdin=DEAR)
         assert ran.code == 0
         assert ("task build may cost more than the 5 USD of the whole graph, and never starts with "
-                "that: raise its budget_usd, or say arc dag budget ID 10") in ran.err
+                "that: raise its budget_usd (10 is enough for all once), or say ") in ran.err
+    assert ran.err.strip().endswith(" 10")
+    typed = ran.err.strip().rpartition("or say arc ")[2].split()
+    assert desk.arc(*typed).code == 0, "what it says to type is typed as it stands"
     fits = DEAR.replace(b"max_cost_usd: 10", b"max_cost_usd: 5")
     assert desk.arc("dag", "submit", "-", stdin=fits).err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -298,3 +299,17 @@ def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk)
     assert [one["rule"] for one in ran.data["results"]] == [
         "dependency_failed", "dependency_failed", ""]  # fmt: skip
     assert ran.data["results"][1]["because"].startswith(f"{uid(11)}, which it waits for, is")
+
+
+def test_a_field_that_no_task_of_a_graph_has_is_warned_of(desk: Desk) -> None:
+    """Seen to fail: with `aftr` nothing held the second task back, and nothing said so."""
+    typo = {"title": "T", "tasks": {"build": {"subject": "b"},
+                                    "test": {"subject": "t", "aftr": ["build"]}},
+            "then": {"title": "N", "tasks": [{"name": "last", "subject": "l", "prioritty": 1}]}}
+    for words in (("--dry-run",), ()):
+        said = desk.arc("dag", "submit", "-", *words, stdin=json.dumps(typo).encode())
+        assert said.code == 0
+        assert "1 task with an unknown field 'aftr', kept in extra; did you mean after?" in said.err
+        assert "'prioritty', kept in extra; did you mean priority?" in said.err
+    good = json.dumps({"title": "T", "tasks": [{"name": "a", "subject": "b", "after": []}]})
+    assert "unknown field" not in desk.arc("dag", "submit", "-", stdin=good.encode()).err

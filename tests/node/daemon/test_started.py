@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.node.daemon.conftest import MakeNode
-from tests.node.daemon.living import Bell, Node, is_gone
+from tests.node.daemon.living import PATIENCE_S, ROOT, Bell, Node, is_gone
 
 UNIT = "agent-node.service"
 
@@ -36,6 +38,15 @@ def test_a_daemon_that_systemd_did_not_start_is_stopped_before_it_is_called_stop
     said = node.cli("stop")
     assert said["data"]["stopped"] is True
     assert is_gone(daemon.pid, 0)
+
+
+def test_what_a_stopped_node_tells_to_type_names_its_home(node: Node) -> None:
+    """Seen to fail: typed as it stood, it started the node in ~/.agent-node."""
+    node.start()
+    ran = subprocess.run([*node.command, "stop"], cwd=ROOT, env=node.env, capture_output=True,
+                         text=True, timeout=PATIENCE_S, check=True)  # fmt: skip
+    typed = ran.stdout.strip().rpartition("start it with: ")[2]
+    assert typed == f"AGENT_NODE_HOME={shlex.quote(str(node.home))} agent-node start"
 
 
 def test_systemd_is_given_the_whole_grace_to_stop_a_daemon(
