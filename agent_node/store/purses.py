@@ -9,7 +9,7 @@ from ..budget_words import Budgets, BudgetSet, ScopeFacts, SetBudget
 from ..commands import Because
 from .senders import check_not_quarantined, check_sender
 from .transaction import Transaction
-from .unaffordable import bring_back, waiting_for
+from .unaffordable import bring_back, tell_anew, waiting_for
 
 _PURSE = "SELECT spent, reserved FROM spending WHERE scope = ? AND day = ?"
 _POST = (
@@ -98,6 +98,9 @@ def set_limit(
     tx.live.budgeted = True
     tx.event("budget_set", data={"scope": scope, "limit_usd": limit_usd})
     room_again(tx, scope)
+    purse = purse_of(tx, scope)
+    if purse is not None:
+        tell_anew(tx, purse)
 
 
 def budgets(tx: Transaction, query: Budgets) -> tuple[ScopeFacts, ...]:

@@ -14,6 +14,7 @@ from ..budget import (
     enough_for,
     midnight_after,
     minus,
+    objection,
     text_of,
 )
 from ..strict import JsonValue
@@ -53,18 +54,37 @@ def set_aside(tx: Transaction, uid: str, *, purse: Purse, asks: Decimal, why: st
     when the task was not READY.
     """
     scope = purse.scope
-    reasons: list[JsonValue] = [{
-        "rule": RULE, "text": why, "scope": scope, "enough_usd": text_of(enough_for(purse, asks)),
-        "comes_back": scope in DAILY or comes_back(purse, asks),
-    }]  # fmt: skip
-    blocked_by = to_json(reasons)
-    if not tx.db.execute(_HOLD, (blocked_by, uid)).rowcount:
+    if not tx.db.execute(_HOLD, (_reason(purse, asks, why), uid)).rowcount:
         return False
     until = midnight_after(tx.now) if scope in DAILY else None
     tx.db.execute(_NOTE, (uid, scope, text_of(asks), until))
     tx.moves(State.READY, State.PENDING)
     tx.event("task_blocked", uid, was="READY", state="PENDING", because=f"{RULE}: {why}")
     return True
+
+
+def _reason(purse: Purse, asks: Decimal, why: str) -> str:
+    reasons: list[JsonValue] = [{
+        "rule": RULE, "text": why, "scope": purse.scope,
+        "enough_usd": text_of(enough_for(purse, asks)),
+        "comes_back": purse.scope in DAILY or comes_back(purse, asks),
+    }]  # fmt: skip
+    return to_json(reasons)
+
+
+def tell_anew(tx: Transaction, purse: Purse) -> None:
+    """After a word on its limit: what still waits for it says how it stands now, not as it was."""
+    rows = tx.db.execute(
+        f"SELECT u.uid, u.asks, t.priority FROM unaffordable u JOIN task t ON t.uid = u.uid"
+        f" AND {_WAITS} WHERE u.scope = ?",
+        (purse.scope,),
+    ).fetchall()
+    for uid, text, priority in rows:
+        asks = amount_of(text)
+        why = objection(purse, asks, priority)
+        if why is not None:
+            values = (_reason(purse, asks, why), uid)
+            tx.db.execute("UPDATE task SET blocked_by = ? WHERE uid = ?", values)
 
 
 def bring_back(tx: Transaction, scope: str, room: Decimal | None) -> int:

@@ -149,6 +149,21 @@ def test_a_raised_limit_brings_back_what_fits(inbox: NodeAtHand) -> None:
     assert inbox.state(uid(1)) == "READY"
 
 
+def test_what_a_raised_limit_is_not_enough_for_names_the_new_one(inbox: NodeAtHand) -> None:
+    """Seen to fail: it told of the limit, and of the sum that is enough, as they had been."""
+    inbox.has(a_task(1, max_cost_usd="5"), a_task(2, max_cost_usd="1"))
+    assert rule_of(inbox.escrow(xfer(1), inbox.task(uid(1)))) == "over_budget"
+    inbox.escrow(xfer(2), inbox.task(uid(2)))
+    inbox.say(SetBudget("fleet", "4.5"))
+    assert inbox.state(uid(1)) == "PENDING"
+    (reason,) = inbox.task(uid(1)).blocked_by
+    assert isinstance(reason, dict)
+    assert (reason["scope"], reason["enough_usd"], reason["comes_back"]) == ("fleet", "6", True)
+    assert "4.5 USD" in str(reason["text"])
+    inbox.say(SetBudget("fleet", str(reason["enough_usd"])))
+    assert inbox.state(uid(1)) == "READY"
+
+
 def test_money_is_reserved_with_the_escrow_and_comes_back_with_an_abort(inbox: NodeAtHand) -> None:
     """Fails when `abort` keeps the reservation, and when a repeat of the escrow makes a second."""
     task = inbox.has(a_task(1, max_cost_usd="2"), a_task(2, max_cost_usd="2"))
