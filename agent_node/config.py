@@ -98,7 +98,7 @@ class NodeSettings:
         """The same as the store counts by."""
         return Money(self.budget_usd, self.urgent_overdraft, self.assume_usd)
 
-    def disk_needed(self, disk_total: int | None = None) -> int:
+    def disk_needed(self, disk_total: int | None) -> int:
         """What has to be free for anything to start: `disk_floor`, and never less than an attempt's
         own files may take; 0 for `disk_total` is a file system that does not say how large it is.
         """

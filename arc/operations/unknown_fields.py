@@ -28,8 +28,7 @@ def unknown_fields(
 
 def unknown_in_graph(document: JsonObject) -> Iterator[str]:
     """The same of a graph's document: an edge under a wrong name holds nothing back."""
-    known = {**dict.fromkeys(OF_A_GRAPH), **dict.fromkeys(FIELDS)}
-    return unknown_fields(_tasks_of(document), known)
+    return unknown_fields(_tasks_of(document), {*OF_A_GRAPH, *FIELDS})
 
 
 def _tasks_of(document: JsonObject) -> Iterator[JsonObject]:

@@ -95,14 +95,8 @@ def test_who_could_not_be_asked_for_decisions_is_named(desk: Desk) -> None:
     assert "what was decided on iris is not known: it was not heard" in said["warnings"]
 
 
-def test_a_node_that_answers_with_an_error_of_its_own_has_not_been_heard(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fails when each refusal counts as a word: a disk that fails hides what was decided there."""
-    dies(desk, "iris", 1)
-    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
-    moves_to_loom(desk)
-    dies_again(desk, "loom", 2)
+def cannot_show(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on iris answers with an error of its own where it is asked to show a task."""
     link = desk.hub.links["iris"]
     ask = link.ask
 
@@ -112,6 +106,17 @@ def test_a_node_that_answers_with_an_error_of_its_own_has_not_been_heard(
         return await ask(do, fields)
 
     monkeypatch.setattr(link, "ask", fails)
+
+
+def test_a_node_that_answers_with_an_error_of_its_own_has_not_been_heard(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when each refusal counts as a word: a disk that fails hides what was decided there."""
+    dies(desk, "iris", 1)
+    desk.arc("dead", "retry", uid(1), "--reason", "a new key")
+    moves_to_loom(desk)
+    dies_again(desk, "loom", 2)
+    cannot_show(desk, monkeypatch)
     said = desk.arc("dead", "show", uid(1), "--json").envelope
     assert "what was decided on iris is not known: it was not heard" in said["warnings"]
 
@@ -189,13 +194,5 @@ def test_nobody_says_that_nobody_acted_where_its_node_was_not_heard(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dies(desk, "iris", 1)
-    link = desk.hub.links["iris"]
-    ask = link.ask
-
-    async def fails(do: str, fields: JsonObject) -> JsonObject:
-        if do == "show":
-            raise NodeRefused("iris", "disk", "the disk failed to read")
-        return await ask(do, fields)
-
-    monkeypatch.setattr(link, "ask", fails)
+    cannot_show(desk, monkeypatch)
     assert acted(desk) is None
