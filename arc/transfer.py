@@ -22,6 +22,8 @@ from .telling import End, Word, may_have_happened, meet, send, tell
 from .unseen import rule_of
 
 LEASE_S = 60.0
+# The taker starts what came while nobody asks its giver, often on the same machine, for anything.
+SETTLE_AFTER_S = 0.003
 BATCH_MAX = 100  # moves in one request; the node bounds their bytes by itself
 Noted = Callable[[str, Sequence[JsonObject]], None]  # who takes which tasks
 INBOX = "inbox"  # the hub's own queue: nothing is dispatched there, and it takes tasks all the same
@@ -128,6 +130,7 @@ class _Batch:
         kept = [xfer for xfer in taken if held[xfer].outcome == "held"]
         committed, _ = await asyncio.gather(self._commit(kept), self._abort(refused, held))
         await self._finish(committed)
+        await asyncio.sleep(SETTLE_AFTER_S)
         await self._settled()
 
     async def _escrow(self) -> dict[str, Moved]:

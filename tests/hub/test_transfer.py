@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import to_wire
 from arc.settling import settle
-from arc.transfer import Outcome, carry_out
+from arc.transfer import SETTLE_AFTER_S, Outcome, carry_out
 from tests.builders import a_task, uid
 from tests.fleet.machines import HubDied
 from tests.hub_nodes import SomeNodes, some_nodes, twisted
@@ -44,6 +45,22 @@ async def test_a_batch_moves_whole_in_five_requests_however_many_tasks(nodes: So
     assert all(nodes.states(number) == {"loom": "READY"} for number in range(1, 8))
     assert nodes.links["iris"].requests + nodes.links["loom"].requests == 5
     assert await nodes.doubts() == {}
+
+
+async def test_the_giver_is_told_that_it_is_over_a_little_later(nodes: SomeNodes) -> None:
+    """Meanwhile the taker starts the program, often on the giver's own machine."""
+    at: dict[str, float] = {}
+
+    def noted(do: str, answer: JsonObject) -> JsonObject:
+        at[do] = asyncio.get_running_loop().time()
+        return answer
+
+    nodes.add("iris", 1)
+    await nodes.view()
+    links = {name: twisted(link, noted) for name, link in nodes.links.items()}
+    (done,) = await carry_out([nodes.steal(1, "iris", "loom")], links)
+    assert done.settled
+    assert at["settled"] - at["activate"] >= SETTLE_AFTER_S
 
 
 async def test_a_moved_task_keeps_what_this_hub_is_too_old_to_know(nodes: SomeNodes) -> None:
