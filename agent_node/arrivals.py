@@ -1,13 +1,15 @@
-"""Takes new tasks in, and claims for free slots in the same transaction."""
+"""Takes in what brings work, and claims for free slots in the same transaction."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import cast
+from typing import TypeVar, cast
 
-from .commands import Add, Added, Claim, Claimed, Command
+from .commands import Claim, Claimed, Command
 from .config import AgentSettings
 from .dispatch import Dispatcher
+
+Outcome = TypeVar("Outcome")
 
 
 class Arrivals:
@@ -17,15 +19,15 @@ class Arrivals:
         self._dispatcher = dispatcher
         self._claimed: deque[tuple[AgentSettings, Claimed]] = deque()
 
-    def add(self, add: Add) -> tuple[Added, ...]:
-        """The tasks are here, and durably; what was claimed of them has not begun."""
-        agents = self._dispatcher.with_free_slots(at_most=len(add.tasks))
-        commands: list[Command[object]] = [add, *(Claim(agent.name) for agent in agents)]
-        added, *outcomes = self._dispatcher.store.together(commands)
-        for agent, outcome in zip(agents, outcomes, strict=True):
-            if isinstance(outcome, Claimed):
-                self._claimed.append((agent, outcome))
-        return cast("tuple[Added, ...]", added)
+    def take_in(self, command: Command[Outcome], tasks: int) -> Outcome:
+        """It is done, and durably; what was claimed of so many tasks has not begun."""
+        agents = self._dispatcher.with_free_slots(at_most=tasks)
+        commands: list[Command[object]] = [command, *(Claim(agent.name) for agent in agents)]
+        outcome, *claims = self._dispatcher.store.together(commands)
+        for agent, claimed in zip(agents, claims, strict=True):
+            if isinstance(claimed, Claimed):
+                self._claimed.append((agent, claimed))
+        return cast("Outcome", outcome)
 
     def begin(self) -> None:
         """Before anything is said about what runs here, everything that was claimed does."""

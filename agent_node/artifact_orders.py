@@ -7,8 +7,9 @@ import binascii
 
 from .artifact_words import ArtifactCame, ArtifactsMissing, Missing
 from .artifacts import PIECE, SIZE_MAX, Piece, is_sha256
-from .desk import Desk, Session, total_bytes
+from .desk import Desk, Session
 from .errors import BadInput, Refused
+from .looks import total_bytes
 from .requests import Fields, Request
 from .strict import JsonObject
 from .uploads import Progress

@@ -17,9 +17,9 @@ from .arrivals import Arrivals
 from .beating import Beating
 from .capabilities import is_program, powers_of
 from .clock import Clock, WallWatch, iso, parse_iso
-from .commands import Add, Added, AgentRow, SetAgents, Wake
+from .commands import AgentRow, Command, SetAgents, Wake
 from .config import NodeSettings
-from .desk import FOR_TASKS, Session, free_bytes
+from .desk import FOR_TASKS, Outcome, Session, free_bytes
 from .dispatch import Dispatcher
 from .drains import Drains
 from .errors import DiskTrouble
@@ -115,9 +115,9 @@ class Daemon:
         """Bytes that are free where the home lies."""
         return free_bytes(self._home)
 
-    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
-        """Take tasks in; free slots get the first of them in the same transaction."""
-        return self._arrivals.add(add)
+    def take_in(self, store: Store, command: Command[Outcome], tasks: int) -> Outcome:
+        """Free slots get the first of these tasks in the same transaction."""
+        return self._arrivals.take_in(command, tasks)
 
     def carry_out_upgrade(self) -> None:
         """Whoever carries it out is none of our children, which we would end."""
@@ -292,9 +292,8 @@ class Daemon:
         if not self._doorway.listening:
             self._was = ()
             return
-        report = self._report()
-        facts = self.store.read(Facts())
+        look = self._answers.desk.looks.now()
         at = iso(self._clock.now())
-        said, self._was = news_between(self._was, report)
-        for event in (*news, *said):
-            self._doorway.publish(event, facts.event_seq, at)
+        said, self._was = news_between(self._was, look.report)
+        if events := (*news, *said):
+            self._doorway.publish(events, look.facts.event_seq, at)

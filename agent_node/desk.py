@@ -8,20 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
-from . import __version__
 from .apart import start_upgrader
 from .artifacts import Shelf, shelf_of
 from .clock import Clock
-from .commands import Add, Added, Command, Sender
+from .commands import Command, Sender
 from .config import NodeSettings
 from .errors import NotRunning
 from .failpoints import failpoint
 from .home import Home
+from .looks import Looks
 from .moves import Hello
-from .queries import Doubts, Facts
 from .requests import Request
-from .stand_in import with_fault
-from .status import build_report
 from .store import Store
 from .strict import JsonObject
 from .uploads import Uploads
@@ -85,8 +82,10 @@ class Host(Protocol):
     def carry_out_upgrade(self) -> None:
         """Start the process that carries out the upgrade which is recorded."""
 
-    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
-        """Take tasks in, durably; what is free here may be given some of them at once."""
+    def take_in(self, store: Store, command: Command[Outcome], tasks: int) -> Outcome:
+        """Carry out what brings so many tasks; what is free here may be given some of them in the
+        same transaction.
+        """
 
 
 class NoDaemon:
@@ -116,20 +115,14 @@ class NoDaemon:
     def carry_out_upgrade(self) -> None:
         start_upgrader(self._home)
 
-    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
-        return store.apply(add)
+    def take_in(self, store: Store, command: Command[Outcome], tasks: int) -> Outcome:
+        return store.apply(command)
 
 
 def free_bytes(home: Home) -> int:
     """What this user may still write where the home lies."""
     found = os.statvfs(home.root)
     return found.f_bavail * found.f_frsize
-
-
-def total_bytes(home: Home) -> int:
-    """How large the file system is where the home lies."""
-    found = os.statvfs(home.root)
-    return found.f_blocks * found.f_frsize
 
 
 @dataclass(frozen=True)
@@ -161,14 +154,16 @@ class Desk:
         self._applied(request)
         return outcome
 
-    def add(self, request: Request, command: Add) -> tuple[Added, ...]:
-        """The same for new tasks, which a daemon may claim in the transaction that adds them."""
+    def take_in(self, request: Request, command: Command[Outcome], tasks: int) -> Outcome:
+        """The same for tasks that come, which a daemon may claim in the transaction that brings
+        them.
+        """
         if request.dry_run:
             return self.apply(request, command)
         failpoint(f"{request.do}.before")
-        added = self.host.add(self.store, command)
+        outcome = self.host.take_in(self.store, command, tasks)
         self._applied(request)
-        return added
+        return outcome
 
     def greet(self, request: Request, hello: Hello) -> None:
         """The same for a hub's hello. One that says nothing new makes no report old: it would be
@@ -194,16 +189,11 @@ class Desk:
         if not request.dry_run:
             self.host.changed(work=request.do not in BRINGS_NO_WORK)
 
+    @cached_property
+    def looks(self) -> Looks:
+        """How the node is told to stand, anew or once more."""
+        return Looks(self.store, self.home, self.settings, self.clock, self.host, self.fault)
+
     def report(self) -> JsonObject:
         """fleet-status.json as it is at this moment."""
-        report = build_report(
-            self.store.read(Facts()),
-            self.store.read(Doubts()),
-            settings=self.settings,
-            now=self.clock.now(),
-            disk_free=self.host.disk_free(),
-            disk_total=total_bytes(self.home),
-            dispatching=self.host.dispatching,
-            version=__version__,
-        )
-        return with_fault(report, self.fault) if self.fault else report
+        return self.looks.now().report

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .config import NodeSettings
-from .desk import free_bytes, total_bytes
+from .desk import free_bytes
 from .home import Home
 from .log import log
+from .looks import total_bytes
 from .store.live import Live
 from .text import size
 

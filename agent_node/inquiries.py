@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from .attempts import attempt_numbers
@@ -39,13 +40,13 @@ def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
     """The report, computed now, and what nobody outside can see: by what the queue is kept, and
     what could not be removed.
     """
-    return {**desk.report(), "store": {**desk.store.read(InForce())},
-            "folders_kept": _folders_kept(desk)}  # fmt: skip
+    report = desk.looks.again()
+    in_force, kept = desk.store.read_all((InForce(), FoldersKept()))
+    return {**report, "store": in_force, "folders_kept": _folders_kept(kept)}
 
 
-def _folders_kept(desk: Desk) -> JsonObject | None:
+def _folders_kept(kept: Mapping[str, str] | None) -> JsonObject | None:
     """How many there are, and the first of them; None where nobody has tried to remove any yet."""
-    kept = desk.store.read(FoldersKept())
     if kept is None:
         return None
     told: list[JsonValue] = [{"uid": uid, "because": why} for uid, why in sorted(kept.items())]

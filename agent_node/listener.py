@@ -7,7 +7,7 @@ import os
 import selectors
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from .conversation import Conversation
@@ -50,10 +50,13 @@ class Doorway:
         selector.register(door, selectors.EVENT_READ, self._admit)
         selector.register(self._bell, selectors.EVENT_READ, self._next_round)
 
-    def publish(self, event: str, seq: int, at: str) -> None:
-        """Tell every session that wants to know."""
+    def publish(self, events: Sequence[str], seq: int, at: str) -> None:
+        """Tell every session that wants to know, all of it in one piece: who is woken by the first
+        of several is kept from the others by us, who write them on the processor that it runs on.
+        """
         for peer in list(self._peers):
-            peer.push(event, seq, at)
+            if peer.wants_news:
+                peer.push(events, seq, at)
 
     @property
     def listening(self) -> bool:
@@ -125,9 +128,10 @@ class Peer:
         self._closed = False
         self._watch()
 
-    def push(self, event: str, seq: int, at: str) -> None:
+    def push(self, events: Sequence[str], seq: int, at: str) -> None:
         """Send news, where it is wanted."""
-        self._talk.push(event, seq, at)
+        for event in events:
+            self._talk.push(event, seq, at)
         self.go_on()
 
     @property

@@ -62,7 +62,7 @@ def _added(
         trial = desk.store.apply(add, dry_run=True) if add.tasks else ()
         if bad or any(added.outcome == "refused" for added in trial):
             return [_with_the_others(added) for added in merged(bad, trial)]
-    return merged(bad, desk.add(request, add) if add.tasks else ())
+    return merged(bad, desk.take_in(request, add, len(add.tasks)) if add.tasks else ())
 
 
 def _with_the_others(added: Added) -> Added:

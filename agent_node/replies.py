@@ -35,7 +35,7 @@ from .inquiries import (
     answer_tiers,
 )
 from .log import log
-from .moves import Abort, Activate, Commit, Drop, Settled
+from .moves import Abort, Commit, Drop, Settled
 from .orders import (
     answer_add,
     answer_cancel,
@@ -56,6 +56,7 @@ from .store import Store
 from .strict import JsonObject
 from .transfers import (
     Handler,
+    answer_activate,
     answer_bar,
     answer_escrow,
     answer_hello,
@@ -86,7 +87,7 @@ HANDLERS: dict[str, Handler] = {
     "commit": settling(Commit),
     "abort": settling(Abort),
     "settled": settling(Settled),
-    "activate": settling(Activate),
+    "activate": answer_activate,
     "drop": settling(Drop),
     "bar": answer_bar,
     "reown": answer_reown,

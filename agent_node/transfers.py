@@ -28,7 +28,7 @@ EPOCH_MAX = 2**62
 LEASE_S = 60.0
 LEASE_MAX_S = 86_400  # nobody means more; what is meant is then put between our bounds
 
-Settling = TypeVar("Settling", moves.Commit, moves.Abort, moves.Settled, moves.Activate, moves.Drop)
+Settling = TypeVar("Settling", moves.Commit, moves.Abort, moves.Settled, moves.Drop)
 
 
 class WireVersion(NodeError):
@@ -151,17 +151,33 @@ Handler = Callable[[Desk, Session, Request], JsonObject]
 
 
 def settling(kind: type[Settling]) -> Handler:
-    """The handler of commit, abort, settled, activate or drop."""
+    """The handler of commit, abort, settled or drop."""
 
     def answer(desk: Desk, session: Session, request: Request) -> JsonObject:
-        entries = request.fields.objects("moves", MOVES_MAX)
-        peer = _peer_of(request.fields)
-        settles = tuple(_settle(entry, peer) for entry in entries)
-        command: Settling = kind(settles, session.sender(request))
+        command: Settling = kind(_settles(request), session.sender(request))
         results = desk.apply(request, command)
         return {"results": [transferred_out(moved) for moved in results]}
 
     return answer
+
+
+def answer_activate(desk: Desk, session: Session, request: Request) -> JsonObject:
+    """The copies that are held for these transfers wait here from now on.
+
+    Where nothing waited, whoever is free claims in the same transaction. Where something did,
+    nobody here may run that, and who asks is not kept waiting for what is likely the same again.
+    """
+    command = moves.Activate(_settles(request), session.sender(request))
+    if desk.store.has_ready:
+        results = desk.apply(request, command)
+    else:
+        results = desk.take_in(request, command, len(command.moves))
+    return {"results": [transferred_out(moved) for moved in results]}
+
+
+def _settles(request: Request) -> tuple[moves.Settle, ...]:
+    peer = _peer_of(request.fields)
+    return tuple(_settle(entry, peer) for entry in request.fields.objects("moves", MOVES_MAX))
 
 
 def _settle(entry: Fields, peer: str | None) -> moves.Settle:

@@ -59,7 +59,7 @@ ROOMS = (
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("handover serve relay door opening listener binding conversation lines requests"
-              " replies desk inquiries orders budget_orders graph_orders graph_reply"
+              " replies desk looks inquiries orders budget_orders graph_orders graph_reply"
               " artifact_orders transfers ownership attempt_words logs")),
     Room("Upgrading",
          "A signed program takes the place of the one that runs, and gives it back if it must.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..commands import Command
 from ..queries import Query
@@ -27,6 +27,17 @@ class Store(Protocol):
 
     def read(self, query: Query[Answer]) -> Answer:
         """Answer a question from what is on the disk."""
+
+    def read_all(self, queries: Sequence[Query[Any]]) -> list[Any]:
+        """Answer several from one and the same moment."""
+
+    @property
+    def applied(self) -> int:
+        """How often something was to be changed; while it is the same, so is the queue."""
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether any task is READY."""
 
     def close(self) -> None:
         """Let go of the database."""

@@ -12,13 +12,12 @@ from typing import Any, TypeVar, cast
 from .. import commands
 from ..artifacts import FOLDER
 from ..budget import Money
-from ..clock import Clock, iso
+from ..clock import Clock
 from ..commands import Command
-from ..errors import BadSettings, DiskBroken
+from ..errors import DiskBroken
 from ..failpoints import failpoint
 from ..queries import Query
 from ..task import UNDERWAY, State
-from ..ulid import new_ulid
 from . import hearsay, quarantining
 from .counting import counted
 from .database import check_whole, corrupt, lengthen_log, open_database, translate, translated
@@ -26,6 +25,7 @@ from .forgetting import any_graphs
 from .generation import GenerationFile, Mark, judge, machine_id
 from .history import unknown_attempts
 from .live import Live
+from .naming import check_name, write_first_row
 from .purses import note_budgets
 from .transaction import Transaction
 from .turns import last_moment
@@ -54,6 +54,7 @@ class SqliteStore:
         self.unraised = False  # something changed since the file was last told
         self.broken = False  # the disk failed: nothing may be built upon this connection
         self._owes_hearsay = False
+        self.applied = 0  # how often something was to be changed, whatever came of it
         self._counts = counted(db)
         live.failing.update(name for (name,) in db.execute(_FAILING))
         live.graphs = any_graphs(db)
@@ -80,6 +81,7 @@ class SqliteStore:
         return self._carry_out(commands, dry_run=False)
 
     def _carry_out(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
+        self.applied += 1
         try:
             return self._in_transaction(commands, dry_run=dry_run)
         except DiskBroken:
@@ -150,13 +152,24 @@ class SqliteStore:
 
     def read(self, query: Query[Answer]) -> Answer:
         """Answer from one consistent moment of the database."""
+        (answered,) = self.read_all([query])
+        return cast("Answer", answered)
+
+    def read_all(self, queries: Sequence[Query[Any]]) -> list[Any]:
+        """Answer them all from one and the same moment."""
         with translated(self.path):
             self._db.execute("BEGIN")
             try:
-                return cast("Answer", answer(self._transaction(), query))
+                tx = self._transaction()
+                return [answer(tx, query) for query in queries]
             finally:
                 if self._db.in_transaction:  # SQLite may have rolled back by itself
                     self._db.execute("ROLLBACK")
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether any task is READY."""
+        return self._counts.get(State.READY, 0) > 0
 
     def node_state(self) -> str:
         """active, paused, draining or quarantined."""
@@ -252,8 +265,8 @@ def open_store(
         if check:
             check_whole(db, path)
         if name is not None:
-            _first_row(db, path, name=name, clock=clock, rng=chance, machine=here)
-        _check_name(db, name)
+            write_first_row(db, path, name=name, clock=clock, rng=chance, machine=here)
+        check_name(db, name)
         live = Live(queue_max=queue_max, tasks_dir=home / "tasks",
                     artifacts_dir=home / FOLDER)  # fmt: skip
         store = SqliteStore(home, db, clock=clock, rng=chance, live=live)
@@ -267,26 +280,3 @@ def open_store(
         db.close()
         raise
     return store
-
-
-def _first_row(
-    db: sqlite3.Connection, path: Path, *, name: str, clock: Clock, rng: Random, machine: str
-) -> None:
-    now = clock.now()
-    incarnation = new_ulid(int(now.timestamp() * 1000), rng.randbytes(10))
-    with translated(path):
-        db.execute(
-            "INSERT OR IGNORE INTO node (id, name, incarnation, generation, machine, state,"
-            " created_at) VALUES (1, ?, ?, 0, ?, 'active', ?)",
-            (name, incarnation, machine, iso(now)),
-        )
-
-
-def _check_name(db: sqlite3.Connection, name: str | None) -> None:
-    """A node keeps its name: tasks, transfers and the hub know it by that."""
-    (known,) = db.execute("SELECT name FROM node").fetchone() or (None,)
-    if known is None or known != (name or known):
-        raise BadSettings(
-            f"node.toml names this node {name}, its queue belongs to {known}; put the name back,"
-            " or make a new home for a new node"
-        )

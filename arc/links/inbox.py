@@ -6,8 +6,9 @@ import asyncio
 import logging
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
-from agent_node.clock import Clock, parse_iso
+from agent_node.clock import Clock, iso, parse_iso
 from agent_node.commands import Wake
 from agent_node.desk import Session
 from agent_node.errors import NodeError
@@ -48,6 +49,13 @@ BRINGS_WORK = frozenset(
 )  # fmt: skip
 
 
+class _Said(NamedTuple):
+    """A status that was told, and how often the queue had been changed by then."""
+
+    told: JsonObject
+    applied: int
+
+
 class InboxLink:
     """A `Link` to a store of the same kind as every node's, held open under its own lock.
 
@@ -65,6 +73,7 @@ class InboxLink:
         self._answers: Answers | None = None
         self._session = Session("hub")
         self._woke_at = 0.0
+        self._said: _Said | None = None
         self._listener: EventHeard | None = None
         self._closed = False
 
@@ -77,6 +86,8 @@ class InboxLink:
         if self.met is not None and self.met.old_term and changes(do, given):
             raise OtherHub(f"{self.name}: {self.met.old_term}; {do} was not sent")
         self._wake(answers)
+        if do == "status":
+            return self._report(answers, given)
         result = self._say(answers, do, given)
         if self._listener is not None and do in BRINGS_WORK:
             asyncio.get_running_loop().call_soon(self._listener, self.name, "task_ready")
@@ -100,7 +111,7 @@ class InboxLink:
 
     async def close(self) -> None:
         """Give the queue and its lock back."""
-        self._closed, self._answers, self.met = True, None, None
+        self._closed, self._answers, self.met, self._said = True, None, None, None
         try:
             self._held.close()
         except (NodeError, OSError) as error:  # its report is made anew at the next start
@@ -162,6 +173,19 @@ class InboxLink:
             except NodeError as error:
                 raise NodeUnreachable(self.name, f"{error}; nothing was asked") from error
 
+    def _report(self, answers: Answers, fields: JsonObject) -> JsonObject:
+        """What it says of itself; the same as just now where nothing was written meanwhile and
+        nothing waits in it whose age would have grown: each look at the fleet asks for it. Each
+        wake counts as a change, so the free disk is looked at as often.
+        """
+        store = answers.desk.store
+        if self._said is None or self._said.applied != store.applied:
+            told = self._say(answers, "status", fields)
+            self._said = _Said(told, store.applied) if _stands_still(told) else None
+            return told
+        self.requests += 1
+        return {**self._said.told, "written_at": iso(self._clock.now())}
+
     def _say(self, answers: Answers, do: str, fields: JsonObject) -> JsonObject:
         """Through the same strict lines as any node, so that nothing works here and not there."""
         self.requests += 1
@@ -174,6 +198,11 @@ class InboxLink:
         if said.get("ok") is True and isinstance(result, dict):
             return result
         raise refusal(self.name, do, said.get("error"), changes=changes(do, fields))
+
+
+def _stands_still(status: JsonObject) -> bool:
+    """Whether only what is written here can change what it says."""
+    return not status.get("pending_count") and not status.get("doubts")
 
 
 def make_home(home: Home) -> None:

@@ -18,7 +18,7 @@ from agent_node import commands as c
 from agent_node.budget import Money
 from agent_node.clock import iso
 from agent_node.config import AgentSettings, NodeSettings
-from agent_node.desk import Session
+from agent_node.desk import Outcome, Session
 from agent_node.home import Home
 from agent_node.queries import NextDue
 from agent_node.replies import Answers
@@ -85,9 +85,9 @@ class QuietHost:
     def carry_out_upgrade(self) -> None:
         """Nobody brings code in these stories."""
 
-    def add(self, store: Store, add: c.Add) -> tuple[c.Added, ...]:
+    def take_in(self, store: Store, command: c.Command[Outcome], tasks: int) -> Outcome:
         """The story claims by itself."""
-        return store.apply(add)
+        return store.apply(command)
 
 
 @cache

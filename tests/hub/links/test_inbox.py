@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_node.clock import SystemClock
+from agent_node.clock import SystemClock, iso
 from agent_node.home import Home, HomeLock
 from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import to_wire
 from arc.errors import NodeRefused, NodeUnreachable
-from arc.links.inbox import InboxLink
+from arc.links.inbox import WAKE_EVERY_S, InboxLink
 from tests.builders import a_clock, a_task, uid, xfer
 from tests.hub.links.places import words
 from tests.link_contract import LinkContract, Reach, said_of
@@ -88,6 +88,40 @@ async def test_an_escrow_whose_lease_ended_is_given_back(tmp_path: Path) -> None
     assert (await link.ask("status"))["pending_count"] == 0
     clock.advance(61)
     assert (await link.ask("status"))["pending_count"] == 1
+    await link.close()
+
+
+async def test_an_empty_queue_says_the_same_until_something_is_written(tmp_path: Path) -> None:
+    """Each look at the fleet asks it; what is known already costs it nothing."""
+    clock = a_clock()
+    link = InboxLink(tmp_path / "inbox", words(), clock=clock)
+    first = await link.ask("status")
+    clock.advance(0.2)
+    again = await link.ask("status")
+    assert again == {**first, "written_at": iso(clock.now())}
+    assert again["counts"] is first["counts"], "it was not made anew"
+    await link.ask("add", {"tasks": [{"uid": uid(1), "subject": "x"}]})
+    assert (await link.ask("status"))["pending_count"] == 1
+    await link.close()
+
+
+async def test_what_waits_in_it_is_as_old_as_it_is(tmp_path: Path) -> None:
+    clock = a_clock()
+    link = InboxLink(tmp_path / "inbox", words(), clock=clock)
+    await link.ask("add", {"tasks": [{"uid": uid(1), "subject": "x"}]})
+    await link.ask("status")
+    clock.advance(0.2)
+    assert (await link.ask("status"))["oldest_ready_s"] == pytest.approx(0.2)
+    await link.close()
+
+
+async def test_its_free_disk_is_looked_at_again(tmp_path: Path) -> None:
+    """No change of the queue tells of it, but it is woken every second."""
+    clock = a_clock()
+    link = InboxLink(tmp_path / "inbox", words(), clock=clock)
+    first = await link.ask("status")
+    clock.advance(WAKE_EVERY_S)
+    assert (await link.ask("status"))["counts"] is not first["counts"]
     await link.close()
 
 

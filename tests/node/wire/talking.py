@@ -8,9 +8,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agent_node.commands import Add, Added, AgentRow, Claim, Claimed, SetAgents, Started
+from agent_node.commands import AgentRow, Claim, Claimed, Command, SetAgents, Started
 from agent_node.config import read_settings
-from agent_node.desk import Session
+from agent_node.desk import Outcome, Session
 from agent_node.home import Home
 from agent_node.replies import Answers
 from agent_node.store import Store
@@ -39,8 +39,8 @@ class FakeHost:
     def subscribe(self, session: Session, events: frozenset[str]) -> None:
         self.told.append(("subscribe", tuple(sorted(events))))
 
-    def add(self, store: Store, add: Add) -> tuple[Added, ...]:
-        return store.apply(add)
+    def take_in(self, store: Store, command: Command[Outcome], tasks: int) -> Outcome:
+        return store.apply(command)
 
     def disk_free(self) -> int:
         return DISK_FREE

@@ -35,6 +35,8 @@ from tests.node.wire.golden import NEW
 from tests.node.wire.processes import a_daemon, door_socket
 from tests.node.wire.talking import Talk, a_home
 
+AT = "2026-03-10T03:45:00.000Z"
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -244,20 +246,44 @@ def test_the_selector_is_left_as_it_was_found(home: Home) -> None:
         for _ in range(2):  # once to be let in, once to be heard
             for key, mask in selector.select(timeout=1):
                 key.data(mask)
-        doorway.publish("idle", 4, "2026-03-10T03:45:00.000Z")
+        doorway.publish(["idle"], 4, AT)
         doorway.close()
         with peer, peer.makefile("rb") as lines:
             assert json.loads(lines.readline())["ok"]
             assert json.loads(lines.readline()) == {
-                "event": "idle", "seq": 4, "at": "2026-03-10T03:45:00.000Z",
+                "event": "idle", "seq": 4, "at": AT,
             }  # fmt: skip
             assert lines.readline() == b""
         assert selector.get_map() == {}
     talk.close()
 
 
+def test_all_that_happened_at_once_is_told_in_one_piece(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is woken by the first of several events would wait for us, who write the others."""
+    with a_doorway(home) as (selector, peer, doorway):
+        peer.sendall(b'{"session":"owner"}\n{"id":1,"do":"subscribe","events":["busy","idle"]}\n')
+        for _ in range(2):  # once to be let in, once to be heard
+            for key, mask in selector.select(timeout=1):
+                key.data(mask)
+        assert json.loads(peer.recv(4096))["ok"]
+        writes: list[bytes] = []
+        write = os.write
+
+        def written(to: int, data: bytes) -> int:
+            writes.append(bytes(data))
+            return write(to, data)
+
+        monkeypatch.setattr(os, "write", written)
+        doorway.publish(["task_finished", "idle", "free_slot", "busy"], 4, AT)
+        monkeypatch.undo()
+        assert [peer.recv(4096)] == writes
+        assert [json.loads(line)["event"] for line in writes[0].splitlines()] == ["idle", "busy"]
+
+
 @contextmanager
-def a_doorway(home: Home) -> Iterator[tuple[selectors.BaseSelector, socket.socket]]:
+def a_doorway(home: Home) -> Iterator[tuple[selectors.BaseSelector, socket.socket, Doorway]]:
     """A door in this very process, one who is let in, and the selector that drives them."""
     talk = Talk(home.root.parent / "loom", "loom")
     lock = HomeLock.try_take(talk.home)
@@ -268,7 +294,7 @@ def a_doorway(home: Home) -> Iterator[tuple[selectors.BaseSelector, socket.socke
         assert isinstance(peer, socket.socket)
         try:
             with peer:
-                yield selector, peer
+                yield selector, peer, doorway
         finally:
             doorway.close()
             talk.close()
@@ -290,7 +316,7 @@ def test_a_serve_that_died_leaves_no_peer_though_its_pipes_stay_open(home: Home)
 
     The hub's ends of both pipes stay open: nothing but the connection says that `serve` is gone.
     """
-    with a_doorway(home) as (selector, serve), ExitStack() as pipes:
+    with a_doorway(home) as (selector, serve, _), ExitStack() as pipes:
         (stdin, hub_says), (hub_hears, stdout) = os.pipe(), os.pipe()
         for descriptor in (hub_says, hub_hears):
             pipes.callback(os.close, descriptor)
@@ -308,7 +334,7 @@ def test_a_serve_that_died_leaves_no_peer_though_its_pipes_stay_open(home: Home)
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_peer_that_hands_over_its_own_connection_is_let_go(home: Home, count: int) -> None:
     """What is said on it would come back as its own: a loop, and for one descriptor half a talk."""
-    with a_doorway(home) as (selector, peer):
+    with a_doorway(home) as (selector, peer, _):
         hand_over(peer, b'{"session":"hub"}\n', [peer.fileno()] * count)
         turns_until_still(selector)
         assert len(selector.get_map()) == 2  # the door and the bell
