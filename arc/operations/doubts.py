@@ -77,8 +77,9 @@ async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
             done.append(became)
             _note(hub, became, asked)
     told = [told_of(one) for one in done]
-    return Told({"tasks": [*told], "dry_run": asked.flag("dry_run")}, exit_of(told),
-                partial_of(node for one in done for node in one.unseen))  # fmt: skip
+    partial = partial_of(node for one in done for node in one.unseen)
+    return Told({"tasks": [*told], "dry_run": asked.flag("dry_run")},
+                exit_of(told, unread=bool(partial)), partial)  # fmt: skip
 
 
 def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
