@@ -210,12 +210,13 @@ class SetNode(Command["Steered"]):
 
 
 class Stood(NamedTuple):
-    """A word that held: the state, why, and who said it when; None: that is not known any more."""
+    """A word that held: the state, since when, why, and who said so when; None: not known."""
 
     state: str
     reason: str
     by: str | None
     at: str | None
+    since: str | None
 
 
 class Steered(NamedTuple):

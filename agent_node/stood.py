@@ -19,11 +19,17 @@ def stood_before(result: Mapping[str, object], *, dry_run: bool) -> str:
         return ""
     state = _text(was, "state")
     already = " already" if state == result.get("state") else ""
-    by = f", by {_text(was, 'by')}" if was.get("by") else ""
-    at = f", since {_text(was, 'at')}" if was.get("at") else ""
     why = f": {_text(was, 'reason')}" if was.get("reason") else ", without a reason"
     fate = _fate(result, was, verb="would be" if dry_run else "is")
-    return f"it was {state}{already}{by}{at}{why}{fate}"
+    return f"it was {state}{already}{_who_and_when(was)}{why}{fate}"
+
+
+def _who_and_when(was: Mapping[str, object]) -> str:
+    """Since when it is so; and who said last why, where somebody has given another reason since."""
+    by, at, since = _text(was, "by"), _text(was, "at"), _text(was, "since")
+    if by and at and since not in ("", at):
+        return f", since {since}, last by {by} at {at}"
+    return (f", by {by}" if by else "") + (f", since {since or at}" if since or at else "")
 
 
 def _fate(result: Mapping[str, object], was: Mapping[str, object], *, verb: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import safe_text
@@ -18,8 +20,12 @@ def stood_in(result: JsonObject) -> JsonObject:
     if result.get("already") is True:
         said["already"] = True
     if isinstance(was, dict):
-        said["was"] = {name: _text(was.get(name)) for name in ("state", "reason", "by", "at")}
+        names = (*_WORD, *(["since"] if "since" in was else []))  # an older node does not say it
+        said["was"] = {name: _text(was.get(name)) for name in names}
     return said
+
+
+_WORD = ("state", "reason", "by", "at")
 
 
 def _text(value: JsonValue) -> str | None:
@@ -34,8 +40,11 @@ def noted(stood: JsonObject) -> JsonObject:
     return {f"was_{name}": was[name] for name in ("state", "by", "reason") if was.get(name)}
 
 
-def word_before(word: Word | None, state: str) -> JsonObject:
-    """The same of a word for the whole fleet that stands; nothing where none does."""
+def word_before(word: Word | None, state: str, *, since: datetime | None) -> JsonObject:
+    """The same of a word for the whole fleet that stands; nothing where none does. `since` is when
+    the first of such words was said; None: the log does not tell any more.
+    """
     if word is None:
         return {}
-    return {"was": {"state": state, "reason": word.reason, "by": word.by, "at": iso(word.at)}}
+    return {"was": {"state": state, "reason": word.reason, "by": word.by, "at": iso(word.at),
+                    "since": iso(min(since or word.at, word.at))}}  # fmt: skip

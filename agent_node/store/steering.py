@@ -7,13 +7,15 @@ from datetime import timedelta
 from ..clock import iso
 from ..commands import SetNode, Steered, Stood
 from ..errors import Refused
+from ..strict import JsonObject
 from .senders import check_not_quarantined, check_sender
 from .transaction import Transaction
 
 # How many events are looked back through for who said a word: little happens where nothing starts.
 BACK = 20_000
+# A word that gives a state another reason carries along when that state began.
 _SAID = """
-SELECT e.by, e.at FROM event e
+SELECT e.by, e.at, coalesce(json_extract(e.data, '$.since'), e.at) FROM event e
  WHERE e.seq > :after AND e.uid IS NULL AND e.event = 'state_changed' AND e.state = :state
    AND json_extract(e.data, '$.agent') IS :agent
  ORDER BY e.seq DESC LIMIT 1
@@ -39,8 +41,16 @@ def set_node(tx: Transaction, command: SetNode) -> Steered:
     _write(tx, command, reason)
     tx.event("state_changed", state=command.to, by=command.sender.by,
              because=command.reason or f"{command.sender.by} gave no reason",
-             data={"agent": command.agent} if command.agent else None)  # fmt: skip
+             data=_data(command, before))  # fmt: skip
     return Steered(command.to, reason, before)
+
+
+def _data(command: SetNode, before: Stood | None) -> JsonObject | None:
+    """Whom the word is about, if not the whole node, and since when what it says holds already."""
+    data: JsonObject = {"agent": command.agent} if command.agent else {}
+    if before is not None and before.state == command.to and before.since:
+        data["since"] = before.since
+    return data or None
 
 
 def _agent_state(tx: Transaction, agent: str) -> tuple[str, str]:
@@ -54,8 +64,8 @@ def _agent_state(tx: Transaction, agent: str) -> tuple[str, str]:
 def _stood(tx: Transaction, agent: str | None, state: str, reason: str) -> Stood:
     asked = {"after": tx.newest_event - BACK, "state": state, "agent": agent}
     found = tx.db.execute(_SAID, asked).fetchone()
-    by, at = found or (None, None)
-    return Stood(state, reason, by, at)
+    by, at, since = found or (None, None, None)
+    return Stood(state, reason, by, at, since)
 
 
 def _is_new_drain(tx: Transaction, command: SetNode) -> bool:

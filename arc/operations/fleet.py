@@ -33,7 +33,8 @@ async def fleet_pause(hub: Hub, args: JsonObject) -> Told:
     before = hub.journal.words.fleet_paused()
     same = before is not None and said in {"", before.reason}
     reason = before.reason if before is not None and same else said
-    stood: JsonObject = {"reason": reason, **word_before(before, "paused"),
+    since = hub.journal.runs.said_since("", ["fleet_paused"], over=["fleet_resumed"])
+    stood: JsonObject = {"reason": reason, **word_before(before, "paused", since=since),
                          **({"already": True} if same else {})}  # fmt: skip
     if not asked.flag("dry_run"):
         if not same:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.owing import tell_owed
@@ -55,7 +57,27 @@ def test_a_second_pause_without_a_reason_leaves_the_first_one(desk: Desk) -> Non
     assert text.lines[0] == "loom is paused: disk swap"
     assert text.lines[1].endswith("disk swap; that stays as it is")
     assert (data["already"], data["reason"]) == (True, "disk swap")
-    assert data["was"] == {"state": "paused", "reason": "disk swap", "by": "human:ada", "at": AT}
+    assert data["was"] == {
+        "state": "paused", "reason": "disk swap", "by": "human:ada", "at": AT, "since": AT}
+
+
+@pytest.mark.parametrize("of", [("nodes", "pause", "loom"),
+                                ("nodes", "pause", "loom", "--agent", "loom"), ("pause",)],
+                         ids=["node", "agent", "fleet"])  # fmt: skip
+def test_since_when_it_is_paused_outlives_another_reason(desk: Desk, of: tuple[str, ...]) -> None:
+    """Seen to fail: the second reason's time stood as that from which on it was paused."""
+    desk.arc(*of, "--reason", "disk swap")
+    bob(desk)
+    desk.minutes_pass(5)
+    desk.arc(*of, "--reason", "audit")
+    desk.minutes_pass(5)
+    third = desk.arc(*of, "--reason", "power cut").out
+    later = AT.replace("03:45", "03:50")
+    assert f"it was paused already, since {AT}, last by human:bob at {later}: audit;" in third
+    desk.arc(*("resume" if word == "pause" else word for word in of))
+    desk.minutes_pass(5)
+    desk.arc(*of, "--reason", "disk swap")
+    assert desk.arc(*of, "--json").data["was"]["since"] == AT.replace("03:45", "04:00")
 
 
 def test_the_log_keeps_a_reason_that_only_the_node_was_told(desk: Desk) -> None:

@@ -167,6 +167,8 @@ def test_a_dry_pause_says_what_would_be(desk: Desk) -> None:
 
 
 WAS = {"state": "paused", "reason": "disk swap", "by": "human:eve", "at": "2026-03-10T03:45:00Z"}
+BEGAN = "2026-03-01T00:00:00Z"
+REWORDED = f"it was paused already, since {BEGAN}, last by human:eve at {WAS['at']}: disk swap"
 BEFORE = "it was paused already, by human:eve, since 2026-03-10T03:45:00Z: disk swap"
 
 
@@ -180,6 +182,10 @@ BEFORE = "it was paused already, by human:eve, since 2026-03-10T03:45:00Z: disk 
      "it was draining: disk swap; that is over"),
     ([], {"reason": "audit", "was": {**WAS, "reason": ""}},
      f"{BEFORE.removesuffix(': disk swap')}, without a reason"),
+    ([], {"reason": "audit", "was": {**WAS, "since": WAS["at"]}},
+     f"{BEFORE}; that reason is replaced"),
+    ([], {"reason": "audit", "was": {**WAS, "since": BEGAN}},
+     f"{REWORDED}; that reason is replaced"),
     ([], {"reason": "audit", "was": {**WAS, "reason": "disk\x1b[2J swap"}},
      f"{BEFORE.replace('disk', 'disk' + chr(92) + 'x1b[2J')}; that reason is replaced"),
 ])  # fmt: skip

@@ -53,6 +53,33 @@ def test_a_word_without_a_reason_leaves_the_first_one_and_who_said_it(
     assert of or reason(iris) == "disk swap"
 
 
+@pytest.mark.parametrize("of", [{}, {"agent": "iris"}], ids=["node", "agent"])
+def test_another_reason_does_not_change_since_when_it_is_paused(
+    iris: Talk, of: dict[str, Any]
+) -> None:
+    """Seen to fail: the second reason's time stood as that from which on it was paused."""
+    began = iris.clock.now().isoformat()[:19]
+    iris.ask("pause", **ADA, **of)
+    for reason in ("audit", "power cut"):
+        iris.clock.advance(60)
+        was = iris.ask("pause", by="human:bob", reason=reason, **of)["was"]
+        assert was["since"].startswith(began)
+    assert was["at"] > was["since"]
+    iris.ask("resume", **of)
+    iris.clock.advance(60)
+    anew = iris.clock.now().isoformat()[:19]
+    iris.ask("pause", **ADA, **of)
+    assert iris.ask("pause", **of)["was"]["since"].startswith(anew)
+
+
+def test_a_pause_of_what_drained_begins_with_the_pause(iris: Talk) -> None:
+    iris.ask("drain", **ADA)
+    iris.clock.advance(60)
+    at = iris.clock.now().isoformat()[:19]
+    iris.ask("pause", **BOB)
+    assert iris.ask("pause")["was"]["since"].startswith(at)
+
+
 def test_a_first_reason_is_given_to_a_pause_that_has_none(iris: Talk) -> None:
     iris.ask("pause", by="human:ada")
     again = iris.ask("pause", **BOB)
