@@ -14,7 +14,11 @@ from agent_node.strict import JsonObject
 from .objections import Objection
 
 if TYPE_CHECKING:  # view.py needs `Role` from here
+    from agent_node.reports import AgentReport
+
     from .view import NodeSeen, QueuedTask
+
+UNSEEN_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -140,9 +144,17 @@ def powers_of(node: NodeSeen) -> tuple[frozenset[str], ...]:
     Needs are met by one agent: two halves on two agents are no whole. A node that names no agents
     is taken as one.
     """
+    agents = node.report.agents
+    return _with_the_machine(
+        node, [agent for agent in agents if not agent.paused and agent.state != "failing"]
+    )
+
+
+def _with_the_machine(
+    node: NodeSeen, agents: Sequence[AgentReport]
+) -> tuple[frozenset[str], ...]:
     report = node.report
     machine = frozenset(report.capabilities)
-    agents = [agent for agent in report.agents if not agent.paused and agent.state != "failing"]
     if not report.agents:
         return (machine | frozenset(report.skills),)
     return tuple(sorted({machine | frozenset(agent.skills) for agent in agents}, key=sorted))
@@ -156,6 +168,24 @@ def lacks(needs: Collection[str], powers: Sequence[frozenset[str]]) -> str | Non
     if missing:
         return f"nothing there has {', '.join(missing)}"
     return f"no single agent there has {', '.join(sorted(needs))}"
+
+
+def nobody_has(
+    needs: Collection[str], seen: Sequence[NodeSeen], unseen: Collection[str] = ()
+) -> str | None:
+    """Why no agent of the fleet meets these needs, whatever it does just now; None: one does.
+
+    None, too, where no node was seen. Who was not seen may have them, and is named.
+    """
+    powers = [one for node in seen for one in _with_the_machine(node, node.report.agents)]
+    if not seen or not needs or any(power.issuperset(needs) for power in powers):
+        return None
+    missing = sorted(set(needs) - frozenset().union(*powers))
+    who, what = ("node", missing) if missing else ("single agent", sorted(needs))
+    if not unseen:
+        return f"no {who} of the fleet has {', '.join(what)}"
+    names = [*sorted(unseen)[:UNSEEN_SHOWN], *(["…"] if len(unseen) > UNSEEN_SHOWN else [])]
+    return f"no {who} that was seen has {', '.join(what)} (not seen: {', '.join(names)})"
 
 
 @lru_cache(maxsize=16)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .domains import Belonging, Domain, belongs_to, lacks, powers_of, touches_never, untagged
+from .domains import (
+    Belonging,
+    Domain,
+    belongs_to,
+    lacks,
+    nobody_has,
+    powers_of,
+    touches_never,
+    untagged,
+)
 from .explain import NodeVerdict, Objection
 from .failing import NodeFactsSeen, attracts_no_work
 from .limits import HealthLimits, StealLimits
@@ -169,7 +178,17 @@ def nobody(work: Work, known: Sequence[Receiver]) -> Objection:
     if not said:
         return Objection("may_do_this_work", "the fleet has no other node")
     place, _, furthest = max(said, key=lambda found: (found[0], -found[1]))
-    return _whose_work(work) if place == 0 else furthest
+    if place == 0:
+        return _whose_work(work)
+    return (furthest.rule == "needs_are_met" and _in_nobodys_power(work, known)) or furthest
+
+
+def _in_nobodys_power(work: Work, known: Sequence[Receiver]) -> Objection | None:
+    """Of what no node at all has, one of them is no reason; None: some node has it."""
+    seen = [one.node for one in known if isinstance(one.node, NodeSeen)]
+    unseen = [one.name for one in known if not isinstance(one.node, NodeSeen)]
+    because = nobody_has(work.needs, seen, unseen)
+    return None if because is None else Objection("needs_are_met", because)
 
 
 def _objection(work: Work, receiver: Receiver) -> tuple[int, int, Objection] | None:

@@ -95,7 +95,7 @@ def _waiting(
     names = {change.node for way in ways for change in way.changes}
     steps = steps_of(task, situation, node.name, names)
     reach = reach_of(task, node, situation, left_s=left_s)
-    standing = standing_of(node, situation) or never_starts(task, node)
+    standing = standing_of(node, situation) or never_starts(task, node, situation.view)
     because = f"{kept.objection.rule}: {kept.objection.because}" if kept else _skipped(
         plan, node, situation)  # fmt: skip
     result = _result(steal, because, steps)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from .answers import Way
 from .changes import Change, Situation, apply, of_pair, of_receiver, of_task
-from .domains import belongs_to, powers_of
+from .domains import belongs_to, nobody_has
 from .explain import RoutePlan
 from .failing import NodeFactsSeen
 from .limits import HealthLimits, RouteLimits
@@ -153,12 +153,9 @@ def _made_its_work(
 
 def who_has(task: QueuedTask, routing: RouteSituation) -> str:
     """Which of its needs no node of the fleet has, and what to do; empty: each is somewhere."""
-    nodes = routing.situation.view.seen
-    if not task.needs or not nodes:
+    view = routing.situation.view
+    nobody = nobody_has(task.needs, view.seen, view.unheard)
+    if nobody is None:
         return ""
-    some = [frozenset().union(*powers_of(node)) for node in nodes]
-    absent = sorted(set(task.needs) - frozenset().union(*some))
-    if not absent:
-        return ""
-    where = " or ".join(node.name for node in nodes[:SHOWN_MAX])
-    return f"no node has {', '.join(absent)}; give it to an agent's skills on {where}"
+    where = " or ".join(node.name for node in view.seen[:SHOWN_MAX])
+    return f"{nobody}; give it to an agent's skills on {where}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .answers import CHANGE, ESCALATE, Reach, Standing
 from .changes import Situation
-from .domains import lacks, powers_of
+from .domains import lacks, nobody_has, powers_of
 from .node_rules import (
     believable_times,
     first_objection,
@@ -16,7 +16,7 @@ from .node_rules import (
 )
 from .receiving import has_an_agent
 from .sifting import all_said
-from .view import NodeSeen, Queue, QueuedTask
+from .view import FleetView, NodeSeen, Queue, QueuedTask
 
 # What a person's word does not pass over: the node would refuse the task, or never start it.
 _HARD = frozenset({
@@ -55,14 +55,18 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
     return None
 
 
-def never_starts(task: QueuedTask, node: NodeSeen) -> Standing | None:
+def never_starts(task: QueuedTask, node: NodeSeen, view: FleetView) -> Standing | None:
     """Why this node starts other work and never this; None: it starts this too."""
     missing = lacks(task.needs, powers_of(node))
     if missing is None:
         return None
-    needs, name = " ".join(task.needs), node.name
-    return Standing("needs_are_met", f"{name}: {missing}; it is never started there. On {name}: "
-                    f"node.toml: [[agent]] skills: add {needs}", CHANGE)  # fmt: skip
+    name = node.name
+    learn = f"node.toml: [[agent]] skills: add {' '.join(task.needs)}"
+    nobody = nobody_has(task.needs, view.seen, view.unheard)
+    says = f"{name}: {missing}; it is never started there. On {name}: {learn}"
+    if nobody is not None:
+        says = f"{nobody}; it waits until one has. On {name}, or on another: {learn}"
+    return Standing("needs_are_met", says, CHANGE)
 
 
 def reach_of(
@@ -74,7 +78,7 @@ def reach_of(
     """
     before = _before(task, situation.queues.get(node.name))
     place = None if before is None else len(before) + 1
-    stands = standing_of(node, situation) or never_starts(task, node)
+    stands = standing_of(node, situation) or never_starts(task, node, situation.view)
     if stands is not None or _fails(node, situation):
         return Reach(place)
     report = node.report

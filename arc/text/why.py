@@ -143,10 +143,13 @@ def _steps(data: JsonObject) -> str:
     """Each condition counted alone and left; whoever drops out and is left add up to the first."""
     lines: list[tuple[str, ...]] = []
     passed: list[str] = []
-    for place, one in enumerate(objects(data, "steps")):
+    too: list[str] = []
+    steps = objects(data, "steps")
+    answered = number(steps[1].get("alone")) if len(steps) > 1 else 0  # by the first condition
+    for place, one in enumerate(steps):
         dropped = objects(one, "dropped")
         if place and not dropped:
-            passed.append(said(one.get("rule")))
+            (passed if number(one.get("alone")) >= answered else too).append(said(one.get("rule")))
             continue
         reasons = [
             f"{said(out.get('node'))}: {of_node(out.get('node'), out.get('because'))}"
@@ -159,6 +162,7 @@ def _steps(data: JsonObject) -> str:
         return ""
     titles = ("STEP", "ALONE", "LEFT", "CONDITION ON THE RECEIVER", "WHO DROPS OUT HERE")
     others = [f"nobody drops out by {', '.join(passed)}"] if passed else []
+    others += [f"who is out already would drop out by {', '.join(too)}, too"] if too else []
     return "\n".join([rows(titles, lines, Look()), *others])
 
 

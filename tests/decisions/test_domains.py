@@ -14,9 +14,11 @@ from arc.decisions.domains import (
     guessed,
     lacks,
     may_do,
+    nobody_has,
     powers_of,
     untagged,
 )
+from arc.decisions.view import NodeSeen
 
 from ..fleet_builders import DOMAINS, a_node, a_queued, an_agent_report
 
@@ -120,3 +122,35 @@ def test_needs_are_met_by_one_agent_that_works_and_its_machine() -> None:
     assert lacks(("gpu", "cuda"), powers) == "no single agent there has cuda, gpu"
     assert lacks(("gpu", "tpu"), powers) == "nothing there has tpu"
     assert lacks((), ()) is None
+
+
+def able(name: str, *skills: str, **agent: Any) -> NodeSeen:
+    return a_node(name, agents=(an_agent_report(name, skills=skills, **agent),))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "unseen", "says"),
+    [
+        ((able("iris"), able("loom")), (), "no node of the fleet has cuda, gpu"),
+        ((able("iris", "gpu"), able("loom")), (), "no node of the fleet has cuda"),
+        ((able("iris", "gpu"), able("loom", "cuda")), (),
+         "no single agent of the fleet has cuda, gpu"),
+        ((able("iris"), able("loom", "cuda", "gpu")), ("forge",), None),
+        ((able("iris"), able("loom", "cuda", "gpu", paused=True)), (), None),
+        ((able("iris"), able("loom", "cuda", "gpu", state="failing")), (), None),
+        ((a_node("iris", agents=(), skills=("cuda",), capabilities=("gpu",)),), (), None),
+        ((able("iris", "gpu"),), ("spark", "forge"),
+         "no node that was seen has cuda (not seen: forge, spark)"),
+        ((able("iris", "gpu"),), ("f", "e", "d", "c", "b"),
+         "no node that was seen has cuda (not seen: b, c, d, e, …)"),
+        ((), ("forge",), None),
+    ],
+)  # fmt: skip
+def test_a_need_is_nobodys_only_where_no_agent_has_it_whatever_it_does_now(
+    nodes: tuple[NodeSeen, ...], unseen: tuple[str, ...], says: str | None
+) -> None:
+    assert nobody_has(("gpu", "cuda"), nodes, unseen) == says
+
+
+def test_who_needs_nothing_is_never_nobodys() -> None:
+    assert nobody_has((), (able("iris"),)) is None

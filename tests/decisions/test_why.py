@@ -241,6 +241,14 @@ def test_a_task_that_its_own_node_never_starts_says_what_it_lacks() -> None:
     why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)))
 
     assert (why.verdict, why.reach.ahead) == (CHANGE, None)
+    assert why.result == ("no node of the fleet has gpu; it waits until one has. On forge, or on "
+                          "another: node.toml: [[agent]] skills: add gpu")  # fmt: skip
+
+
+def test_what_another_node_has_is_said_to_lack_on_its_own_alone() -> None:
+    able = a_node("loom", agents=(an_agent_report("loom", skills=("gpu",)),))
+    why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)), able)
+
     assert why.result == ("forge: nothing there has gpu; it is never started there. On forge: "
                           "node.toml: [[agent]] skills: add gpu")  # fmt: skip
 

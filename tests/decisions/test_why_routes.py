@@ -48,7 +48,7 @@ def test_a_need_that_nobody_has_is_named_with_who_could_be_given_it() -> None:
     task, routing = a_queued(1, skills=("arc-research",), needs=("gpu",)), the_router(*FLEET)
 
     assert who_has(task, routing) == (
-        "no node has gpu; give it to an agent's skills on iris or loom or spark")
+        "no node of the fleet has gpu; give it to an agent's skills on iris or loom or spark")
     assert told(task, routing)[0] == ("iris", ["an agent on iris had gpu"])
 
 

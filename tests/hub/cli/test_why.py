@@ -237,7 +237,7 @@ def test_what_the_router_keeps_is_told_with_the_change_that_would_send_it(desk: 
     unknown, needy = desk.arc("why", uid(1)), desk.arc("why", uid(2))
     assert "  to iris if xyz were a skill of research\n" in unknown.out
     assert "fleet.yaml: add xyz to domains.research.skills" in unknown.out
-    assert "no node has gpu; give it to an agent's skills on iris or loom or spark" in needy.out
+    assert "no node of the fleet has gpu; give it to an agent's skills on iris or" in needy.out
     assert "on iris: node.toml: [[agent]] skills: add gpu" in needy.out
 
 
@@ -355,7 +355,7 @@ def test_what_judges_a_task_is_a_need_like_any_other(desk: Desk) -> None:
     assert (desk.nodes.states(1), desk.nodes.states(2)) == ({}, {"iris": "READY"})
     why = desk.arc("why", uid(1)).out
     assert "needs_are_met" in why
-    assert "nothing there has validator:tests" in why
+    assert "no node of the fleet has validator:tests" in why
     added = desk.arc("tasks", "add", "S", "--to", "iris", "--validate", json.dumps(rule))
     assert "the need validator:tests, which no agent on iris has" in added.err
     machine, judge = desk.nodes.machines["iris"], ValidatorSettings(name="tests", run=("true",))
@@ -382,3 +382,18 @@ def test_a_task_that_waits_for_its_time_alone_is_told_which(desk: Desk) -> None:
     (task,) = desk.arc("tasks", "add", "later", "--not-before", "20h", "--json").data["results"]
     said = desk.arc("why", task["uid"]).out
     assert "it waits for its time, and is READY from 2026-03-10T23:45:00.000Z on" in said
+
+
+def test_a_need_that_no_node_has_is_said_of_the_fleet_and_not_of_one_of_them(desk: Desk) -> None:
+    """Seen to fail: "iris: nothing there has gpu", and that nobody drops out by needs_are_met."""
+    desk.waits("iris", 1, needs=["gpu"])
+    text, data = desk.both("why", uid(1))
+    assert "no node of the fleet has gpu; it waits until one has. On iris, or on " in text.out
+    assert data["own_node"]["rule"] == "needs_are_met"
+    passed, too = (next(line for line in text.lines if line.startswith(how))
+                   for how in ("nobody drops out by ", "who is out already would drop out by "))
+    assert ("needs_are_met" in passed, "needs_are_met" in too) == (False, True)
+    desk.waits("inbox", 2, needs=["gpu"])
+    desk.arc("sensors", "run", "fleet-router")
+    (kept,) = desk.arc("why", uid(2), "--json").data["said"]
+    assert (kept["rule"], kept["because"]) == ("needs_are_met", "no node of the fleet has gpu")
