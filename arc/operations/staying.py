@@ -11,10 +11,11 @@ from agent_node.clock import iso
 from agent_node.task import Task
 from agent_node.text import ago
 from arc.asking import queued
+from arc.decisions.domains import nobody_has
 from arc.decisions.limits import StealLimits
 from arc.decisions.node_rules import busy_rules, first_objection
 from arc.decisions.rules import SWIFT_TASK_RULES, TASK_RULES
-from arc.decisions.view import NodeSeen
+from arc.decisions.view import FleetView, NodeSeen
 from arc.journal_runs import Run
 from arc.looking import INBOX, look
 
@@ -37,6 +38,8 @@ class Reasons:
     last: Run | None = None  # the last rebalance, whole
     of_the_rest: Mapping[str, Reason] = field(default_factory=dict)  # what it said of a node
     runs: dict[int, Run | None] = field(default_factory=dict)  # those that were looked at
+    view: FleetView | None = None  # the fleet as it is now; None: nobody looked
+    nobodys: dict[tuple[str, ...], str | None] = field(default_factory=dict)  # needs looked for
 
     @classmethod
     async def now(cls, hub: Hub) -> Reasons:
@@ -51,16 +54,27 @@ class Reasons:
                 said[node.name] = why
         last = next(iter(hub.journal.runs.last(MOVER)), None)
         whole = hub.journal.runs.run(last.id) if last else None
-        return cls(hub, said, whole, _of_the_rest(whole))
+        return cls(hub, said, whole, _of_the_rest(whole), view=seen.view)
 
     def about(self, node: str, task: Task) -> Reason:
         """Why this task is still on this node; two empty texts: nobody looked at it yet."""
         if node == INBOX and task.pinned:
             return "not_pinned", f"{PINNED_HERE}: arc tasks set {task.uid} pinned=false"
+        if (nobody := self._nobody(task)) is not None:
+            return "needs_are_met", nobody
         if node == INBOX:
             return self._kept(node, task) or ("", not_routed_yet(self.hub))
         of_task = _of_task(task, self.hub.settings.steal)
         return self.of_nodes.get(node) or of_task or self._kept(node, task) or ("", "")
+
+    def _nobody(self, task: Task) -> str | None:
+        """Why no node at all can run it, whatever else may hold it; None: one can."""
+        if self.view is None or not (task.needs or task.validate):
+            return None
+        needs = queued(task).needs
+        if needs not in self.nobodys:
+            self.nobodys[needs] = nobody_has(needs, self.view.seen, self.view.unheard)
+        return self.nobodys[needs]
 
     def _kept(self, node: str, task: Task) -> Reason | None:
         """What the last cycle wrote down of it, or of all the others of its node; nothing, if the

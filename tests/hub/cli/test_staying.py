@@ -214,3 +214,21 @@ def test_a_task_that_no_run_of_the_router_has_seen_says_so(desk: Desk) -> None:
     desk.waits("inbox", 1)
     assert reason(desk, 1) == (
         "", "the router has not seen it yet: no hub runs: nothing moves until `arc up` runs")
+
+
+JUDGED = {"kind": "regex", "pattern": "^# "}  # which every node can do
+
+
+def test_a_task_that_nobody_can_take_says_that_before_all_else(desk: Desk) -> None:
+    """Seen to fail: `busy_node_is_busy` on a node, and at the hub that no router had seen it."""
+    desk.waits("iris", 1, needs=["gpu"])
+    desk.waits("inbox", 2, needs=["gpu"])
+    desk.waits("inbox", 3, validate=JUDGED)
+    nobody = ("needs_are_met", "no node of the fleet has gpu")
+    assert (reason(desk, 1), reason(desk, 2), reason(desk, 3)[0]) == (nobody, nobody, "")
+    desk.arc("sensors", "run", "fleet-router")
+    desk.arc("nodes", "pause", "iris", "--reason", "disk swap")
+    assert (reason(desk, 1), reason(desk, 2)) == (nobody, nobody)
+    desk.nodes.switch_off("loom")
+    unsure = ("needs_are_met", "no node that was seen has gpu (not seen: loom)")
+    assert (reason(desk, 1), reason(desk, 2)) == (unsure, unsure)
