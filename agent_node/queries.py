@@ -27,6 +27,9 @@ class AgentFacts:
     reason: str = ""
 
 
+UNMET_COUNTED = 1000  # tasks of one set of needs; the store counts no further
+
+
 @dataclass(frozen=True)
 class NodeFacts:
     """The node in numbers, from the database and never ahead of it."""

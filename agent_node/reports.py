@@ -20,6 +20,7 @@ DOUBTS_MAX = 100_000
 SECONDS_MAX = 10**10
 BYTES_MAX = 2**60
 SAID_MAX = 1000
+UNMET_MAX, NEEDS_MAX = 20, 128
 _is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
 _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
 STATES = ("active", "paused", "draining", "drained", "quarantined")
@@ -35,6 +36,9 @@ class AgentReport(NamedTuple):
     skills: tuple[str, ...] = ()
     last_heartbeat: str | None = None
     paused: bool = False
+
+
+Unmet = tuple[tuple[str, ...], int]  # a set of needs, and how many READY tasks have it
 
 
 class StatusReport(NamedTuple):
@@ -73,6 +77,7 @@ class StatusReport(NamedTuple):
     artifacts_missing_count: int | None = None  # None: a node that is too old to say
     graphs_count: int | None = None  # the same
     unmet_count: int = 0  # of those that wait: how many no agent there can run
+    unmet_needs: tuple[Unmet, ...] = ()  # some of their needs; where no agent is known, of all
     budget_remaining_usd: str | None = None  # today, perhaps below zero; None: no limit
 
 
@@ -112,6 +117,7 @@ def parse_report(document: JsonObject) -> StatusReport:
         artifacts_missing_count=said.maybe_whole("artifacts_missing_count", 0, COUNT_MAX),
         graphs_count=said.maybe_whole("graphs_count", 0, COUNT_MAX),
         unmet_count=said.maybe_whole("unmet_count", 0, COUNT_MAX) or 0,
+        unmet_needs=_unmet(document.get("unmet_needs")),
         budget_remaining_usd=_amount(document, "budget_remaining_usd"),
     )
     check_of_one_mind(report)
@@ -175,6 +181,21 @@ def _amount(document: JsonObject, name: str) -> str | None:
     if value is None or (isinstance(value, str) and _is_amount(value)):
         return value
     raise BadInput('should be an amount such as "0.12"', name)
+
+
+def _unmet(value: JsonValue) -> tuple[Unmet, ...]:
+    """Needs for people, bounded; they decide nothing, so no shape of them is refused."""
+    listed = value[:UNMET_MAX] if isinstance(value, list) else []
+    return tuple(found for entry in listed if (found := _unmet_one(entry)) is not None)
+
+
+def _unmet_one(entry: JsonValue) -> Unmet | None:
+    if not isinstance(entry, dict):
+        return None
+    needs, count = entry.get("needs"), entry.get("count")
+    if not isinstance(needs, list) or type(count) is not int or not 0 < count <= COUNT_MAX:
+        return None
+    return tuple(one[:SAID_MAX] for one in needs[:NEEDS_MAX] if isinstance(one, str)), count
 
 
 def _sentence(document: JsonObject, name: str) -> str:

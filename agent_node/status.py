@@ -10,14 +10,13 @@ from .capabilities import is_program, powers_of
 from .clock import iso, parse_iso
 from .config import NodeSettings
 from .program import running_id
-from .queries import AgentFacts, Doubt, NodeFacts
+from .queries import UNMET_COUNTED, AgentFacts, Doubt, NodeFacts
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
 from .text import safe_text, size
 from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
-_COUNTED_MAX = 1000  # the store counts no further
 NO_DAEMON_YET = "no daemon has run here yet"
 HELD_BLOCKS_S = 600.0  # a copy held longer than this waits for a person, not for the next minute
 
@@ -88,6 +87,7 @@ def _queue(facts: NodeFacts, now: datetime) -> JsonObject:
         "artifacts_missing_count": facts.artifacts_missing,
         "graphs_count": facts.graphs,
         "unmet_count": _unmet_count(facts) if facts.agents else 0,
+        "unmet_needs": [{"needs": list(needs), "count": count} for needs, count in facts.unmet],
         "retried_count": facts.retried,
     }
 
@@ -183,7 +183,7 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
     if ready and not facts.agents:
         said.append(f"{ready} READY, and {NO_DAEMON_YET}: agent-node run")
     for needs, number in facts.unmet if facts.agents else ():  # who can do what is not known yet
-        more = "or more " if number >= _COUNTED_MAX else ""
+        more = "or more " if number >= UNMET_COUNTED else ""
         said.append(f"{number} {more}READY, but no agent here has: {', '.join(needs)}")
     dead = facts.counts.get(State.DEAD_LETTERED, 0)
     if dead:

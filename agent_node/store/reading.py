@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from ..queries import (
+    UNMET_COUNTED,
     AgentFacts,
     Due,
     Facts,
@@ -92,7 +93,7 @@ def _unmet_more(tx: Transaction, unmet: Sequence[tuple[tuple[str, ...], int]]) -
     return tx.count(State.READY) - met - sum(n for _, n in unmet) if met < _OF_A_KIND else 0
 
 
-_OF_A_KIND, _KINDS = 1000, 20  # as many are counted, of as many sets of needs
+_OF_A_KIND, _KINDS = UNMET_COUNTED, 20  # as many are counted, of as many sets of needs
 _UNMET = f"""
 SELECT s.needs, (SELECT count(*) FROM (
          SELECT 1 FROM task t

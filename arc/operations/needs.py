@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_node import __version__
+from agent_node.queries import UNMET_COUNTED
 from agent_node.strict import JsonValue
 from agent_node.text import counted
 from arc.beside import Beside
 from arc.circling import circles_now
-from arc.decisions.domains import Role
+from arc.decisions.domains import Role, nobody_has
 from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
@@ -77,12 +78,24 @@ def needs_you(seen: Look) -> list[JsonValue]:
                  for text in one.report.needs_you
                  if (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
                  and not (FAILS in text and one.name in failing)]  # fmt: skip
+    said += _for_nobody(seen)
     said += _troubles(seen)
     for doubt in seen.settled:
         if doubt.outcome == "needs_person":
             said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
                          "try": "arc doubts list"})  # fmt: skip
     return said
+
+
+def _for_nobody(seen: Look) -> list[JsonValue]:
+    """What waits in the hub's own queue for what no node has; a node says that of itself."""
+    if not isinstance(seen.inbox, NodeSeen):
+        return []
+    view, unmet = seen.view, seen.inbox.report.unmet_needs
+    said = [(number, nobody_has(needs, view.seen, view.unheard)) for needs, number in unmet]
+    return [{"node": INBOX, "try": "arc tasks list --node inbox", "text": f"{number} "
+             f"{'or more ' if number >= UNMET_COUNTED else ''}READY, but {because}"}
+            for number, because in said if because is not None]  # fmt: skip
 
 
 def complaints(hub: Hub) -> list[JsonValue]:

@@ -21,7 +21,7 @@ HEALTH, ROUTER = "fleet-health", "fleet-router"
 EVERY_KIND = (
     "the hub runs on with what it knew", "1 dead (1 auth_failure): ", "waits in the hub's queue",
     "speaks against it", "in a circle", f"graph {DAG} ", "is told nothing",
-    "no route to it",
+    "no route to it", "no node that was seen has gpu",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def everything_happens(day: Scene) -> None:
     waits(day, "iris", 31, 32)
     waits(day, "loom", 32, 31)
     day.off("forge")
+    day.asks("inbox", "add", tasks=[{"uid": uid(60), "subject": "x", "needs": ["gpu"]}])
     ten_minutes(day)
     is_told_nothing(day)
     is_doubted(day)

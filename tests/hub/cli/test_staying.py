@@ -232,3 +232,15 @@ def test_a_task_that_nobody_can_take_says_that_before_all_else(desk: Desk) -> No
     desk.nodes.switch_off("loom")
     unsure = ("needs_are_met", "no node that was seen has gpu (not seen: loom)")
     assert (reason(desk, 1), reason(desk, 2)) == (unsure, unsure)
+
+
+def test_what_waits_at_the_hub_for_what_nobody_has_needs_a_person(desk: Desk) -> None:
+    """Seen to fail: it was said only of what lay on a node."""
+    desk.waits("inbox", 1, 2, needs=["gpu"])
+    desk.waits("inbox", 3, validate=JUDGED)
+    listed = "arc tasks list --node inbox"
+    assert needs(desk) == [("inbox", "2 READY, but no node of the fleet has gpu", listed)]
+    assert "  inbox: 2 READY, but no node of the fleet has gpu" in desk.arc("status").lines
+    desk.nodes.switch_off("loom")
+    assert needs(desk)[0] == (
+        "inbox", "2 READY, but no node that was seen has gpu (not seen: loom)", listed)

@@ -191,6 +191,16 @@ def test_what_no_agent_here_can_run_is_counted_and_said() -> None:
     said = report(counts={"READY": 3}, unmet=((("gpu",), 2),), incarnation=uid(1))
     assert parse_report(said).unmet_count == 2
     assert "2 READY, but no agent here has: gpu" in said["needs_you"]
+    assert parse_report(said).unmet_needs == ((("gpu",), 2),)
     assert report(agents=(), counts={"READY": 2}, unmet=(((), 2),))["unmet_count"] == 0
     # Those beyond what is listed by kind are counted with them.
     assert report(counts={"READY": 9}, unmet=((("gpu",), 2),), unmet_more=5)["unmet_count"] == 7
+
+
+@pytest.mark.parametrize("wrong", [
+    None, "gpu", [1], [{"needs": "gpu", "count": 2}], [{"needs": ["gpu"], "count": "many"}],
+    [{"needs": ["gpu"], "count": 0}],
+])  # fmt: skip
+def test_needs_that_are_told_wrongly_make_no_report_unreadable(wrong: Any) -> None:
+    """They are for people: no rule looks at them."""
+    assert parse_report({**report(incarnation=uid(1)), "unmet_needs": wrong}).unmet_needs == ()
