@@ -10,6 +10,8 @@ from .answers import CHANGE, ESCALATE, WAIT
 NOWHERE, UNSEEN = "nowhere", "unseen"
 BADLY = frozenset({"FAILED", "CANCELLED", "DEAD_LETTERED"})
 DONE = "COMPLETED"
+OVER = BADLY | {DONE}
+WAITS_FOR = "waits_for"  # the hold by which a queue says that an end has not reached it
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,12 @@ class Needed:
     state: str
     node: str = ""
     subject: str = ""
+    ended_at: str | None = None  # by its node's clock; None: it has not ended, or who knows when
 
     @property
     def over(self) -> bool:
         """Whether it ended, well or badly."""
-        return self.state == DONE or self.state in BADLY
+        return self.state in OVER
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ def why_it_waits(
         return None
     edges = tuple((one, _sentence(one)) for one in needed)
     still = [one for one in needed if not one.over]
-    said = [_of_edges(still, len(needed))] if needed else []
+    told = bool(holds) and all(one.rule != WAITS_FOR for one in holds)
+    said = [_of_edges(still, len(needed), told=told)] if needed else []
     said += [f"{one.rule}: {one.because}" for one in holds]
     verdicts = {_verdict(one) for one in needed} | {CHANGE for one in holds if one.for_good}
     verdict = next((one for one in (ESCALATE, CHANGE) if one in verdicts), WAIT)
@@ -69,7 +73,10 @@ def why_it_waits(
     return Waiting(verdict, "; ".join(said), edges, tuple(dict.fromkeys(verbs)))
 
 
-def _of_edges(still: Sequence[Needed], total: int) -> str:
+def _of_edges(still: Sequence[Needed], total: int, *, told: bool) -> str:
+    """`told`: its own queue names another hold, so it knows of every end."""
+    if not still and told:
+        return "all that it waited for has ended"
     if not still:
         return "all that it waited for has ended; its queue is told in the next run of fleet-graphs"
     return f"it waits for {len(still)} of {total} tasks to end"
@@ -77,6 +84,8 @@ def _of_edges(still: Sequence[Needed], total: int) -> str:
 
 def _sentence(one: Needed) -> str:
     place = f" on {one.node}" if one.node else ""
+    if one.over and one.ended_at:
+        place += f" at {one.ended_at}"
     if one.state == DONE:
         return f"done{place}"
     if one.state in BADLY:

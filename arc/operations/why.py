@@ -33,10 +33,10 @@ from .finding import Found, find_task
 from .going_on import PINNED_HERE, at_its_time, why_again
 from .queues import whole_queues
 from .sensing import router_turn
-from .why_data import node_answer, task_answer, ways_of
+from .why_data import node_answer, of_the_router, task_answer, ways_of
 from .why_files import files_of
 from .why_gone import gone_with
-from .why_waiting import waiting_of
+from .why_waiting import has_gone_on, waiting_of
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -52,6 +52,15 @@ CYCLES = 100  # of which the journal is asked whether they could look
 async def why_task(hub: Hub, args: JsonObject) -> Told:
     """The task rule by rule, every node that might take it, and what would change the answer."""
     found = await find_task(hub, Fields(args).text("task", 64))
+    data, seen = await _answer(hub, found)
+    gone_on = await has_gone_on(hub, found, data)
+    if gone_on is not None:
+        found = gone_on
+        data, seen = await _answer(hub, found)
+    return _told(data, seen, found)
+
+
+async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
     task = queued(found.task)
     async with hub.moving:  # a move half way would look like a change of mind
         seen = await look(hub)
@@ -63,7 +72,7 @@ async def why_task(hub: Hub, args: JsonObject) -> Told:
     data |= _without_a_hub(hub, data) | gone_with(hub, found)
     data |= why_again(hub, found.task) | at_its_time(found.task)
     data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
-    return _told(data, seen, found)
+    return data, seen
 
 
 def _told(data: JsonObject, seen: Look, found: Found) -> Told:
@@ -159,7 +168,7 @@ async def _at_the_hub(hub: Hub, seen: Look, task: QueuedTask) -> JsonObject:
     ways = () if turn or no else route_ways(task, routing)
     return {
         "verdict": WAIT if turn or comes_by_itself(ways) else CHANGE,
-        "result": _of_the_router(goes, kept, who_has(task, routing)) + (_turn(hub) if goes else ""),
+        "result": of_the_router(goes, kept, who_has(task, routing)) + (_turn(hub) if goes else ""),
         "checks": [], "receivers": None, "steps": [], "ways": ways_of(ways), "life": None,
         "could_not_look": None, "place": None, "ahead": None, "reach_s": None, "history": None,
         "own_node": None, "receivers_say": "",
@@ -203,15 +212,6 @@ def _turn(hub: Hub) -> str:
     if not isinstance(in_s, float) or not in_s:
         return ""
     return f"; it looks in {lasting(in_s)}; not to wait: arc sensors run fleet-router"
-
-
-def _of_the_router(goes: Steal | None, kept: Objection | None, who: str) -> str:
-    if goes is not None:
-        return f"the next run of the router sends it to {goes.idle}: {goes.because}"
-    if kept is None:
-        return "the router did not come to it in this look: more urgent ones first"
-    says = [kept.because] if kept.rule != "needs_are_met" or not who else []
-    return f"the router keeps it: {kept.rule}: {'; '.join([*says, *([who] if who else [])])}"
 
 
 def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:

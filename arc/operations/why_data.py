@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.answers import Check, Step, Way, WhyNode, WhyTask
-from arc.decisions.explain import Steal
+from arc.decisions.explain import Objection, Steal
 from arc.decisions.view import QueueUnseen
 
 
@@ -87,3 +87,13 @@ def _steals(steals: Iterable[Steal]) -> list[JsonValue]:
 
 def _unseen(one: QueueUnseen) -> JsonObject:
     return {"node": one.node, "rule": one.rule, "because": one.because, "code": one.code}
+
+
+def of_the_router(goes: Steal | None, kept: Objection | None, who: str) -> str:
+    """What the router does with it next, or by which rule it keeps it; `who` has what it needs."""
+    if goes is not None:
+        return f"the next run of the router sends it to {goes.idle}: {goes.because}"
+    if kept is None:
+        return "the router did not come to it in this look: more urgent ones first"
+    says = [kept.because] if kept.rule != "needs_are_met" or not who else []
+    return f"the router keeps it: {kept.rule}: {'; '.join([*says, *([who] if who else [])])}"

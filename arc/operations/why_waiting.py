@@ -12,10 +12,10 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task
 from agent_node.text import safe_text
 from agent_node.ulid import is_ulid
-from arc.decisions.why_waiting import NOWHERE, UNSEEN, Hold, Needed, Waiting, why_it_waits
+from arc.decisions.why_waiting import NOWHERE, OVER, UNSEEN, Hold, Needed, Waiting, why_it_waits
 from arc.errors import NotFound, NotFoundYet
 
-from .finding import find_task
+from .finding import Found, find_task
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -43,7 +43,8 @@ async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:
         return Needed(uid, on_failure, NOWHERE)
     except NotFoundYet:
         return Needed(uid, on_failure, UNSEEN)
-    return Needed(uid, on_failure, str(found.task.state), found.node, found.task.subject)
+    task = found.task
+    return Needed(uid, on_failure, str(task.state), found.node, task.subject, task.completed_at)
 
 
 def holds_of(task: Task) -> list[Hold]:
@@ -67,7 +68,21 @@ def _of_money(one: JsonObject) -> tuple[str, bool]:
 def _out(answer: Waiting, *, more: int) -> JsonObject:
     edges: list[JsonValue] = [
         {"uid": one.uid, "on_failure": one.on_failure, "state": one.state, "node": one.node,
-         "subject": one.subject, "says": says} for one, says in answer.edges
+         "subject": one.subject, "ended_at": one.ended_at, "says": says}
+        for one, says in answer.edges
     ]  # fmt: skip
     return {"verdict": answer.verdict, "result": answer.says, "by_hand": [*answer.verbs],
             "waits_for": edges, "waits_for_more": max(more, 0)}  # fmt: skip
+
+
+async def has_gone_on(hub: Hub, found: Found, said: JsonObject) -> Found | None:
+    """The task as it is now, if all that it waited for has ended and it waits no more: it was read
+    before they were, and a short graph ends in between. None: it still waits.
+    """
+    edges = said.get("waits_for")
+    if not isinstance(edges, list) or not edges or said["waits_for_more"]:
+        return None
+    if not all(isinstance(one, dict) and one["state"] in OVER for one in edges):
+        return None
+    again = await find_task(hub, found.uid)
+    return None if again.task.state == BLOCKED else again

@@ -50,3 +50,20 @@ def test_holds_are_told_beside_edges() -> None:
     answer = why_it_waits("A", [needed("RUNNING")], [Hold("over_budget", "5.00 of 5.00 spent")])
     assert answer is not None
     assert answer.says == "it waits for 1 of 1 tasks to end; over_budget: 5.00 of 5.00 spent"
+
+
+@pytest.mark.parametrize(("rule", "untold"), [("waits_for", True), ("inputs_missing", False)])
+def test_a_queue_that_names_another_hold_knows_that_all_has_ended(rule: str, untold: bool) -> None:
+    """Seen to fail: it was to be told what it knew, whatever it waited for by then."""
+    answer = why_it_waits("A", [needed("COMPLETED")], [Hold(rule, "so")])
+    assert answer is not None
+    assert ("its queue is told in the next run" in answer.says) == untold
+    assert answer.says.startswith("all that it waited for has ended; ")
+
+
+def test_an_end_is_told_with_its_moment() -> None:
+    ended = Needed("B", "fail", "FAILED", "iris", ended_at="2026-03-10T03:45:00.000Z")
+    answer = why_it_waits("A", [ended], ())
+    assert answer is not None
+    assert answer.edges[0][1] == (
+        "FAILED on iris at 2026-03-10T03:45:00.000Z, so this one will be cancelled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from agent_node.graph_words import Inputs
 from agent_node.strict import JsonObject, JsonValue
 from arc.errors import NodeRefused
 from arc.journal import Journal
+from arc.operations import Told
 from arc.operations.dags import dag_list, dag_show
 from arc.operations.dags_cancel import dag_cancel
 from arc.operations.dags_submit import dag_submit
@@ -515,6 +517,45 @@ def test_why_names_what_a_blocked_task_waits_for_and_where_that_is(day: Scene) -
     assert (edge["uid"], edge["node"], edge["state"]) == (uid(1), "iris", "READY")
     assert "it waits for 1 of 1 tasks to end" in str(said["result"])
     assert f"arc why {uid(1)}" in str(said["by_hand"])
+
+
+@pytest.mark.parametrize(("how", "became"), [
+    ("completed", ("COMPLETED", "DONE", None)),
+    ("failed", ("CANCELLED", "CHANGE", f"dependency_failed: {uid(1)} ended badly")),
+])  # fmt: skip
+def test_why_of_a_task_whose_graph_ends_while_it_is_asked_tells_that_end(
+    day: Scene, how: End, became: tuple[str, str, str | None]
+) -> None:
+    """Seen to fail: the task was read before the end and what it waited for behind it, so its queue
+    was said to be told in the next run.
+    """
+    submitted(day, a_graph(("b", "a")), home="iris")
+
+    async def meanwhile() -> Told:
+        async with day.hub.moving:
+            asked = asyncio.create_task(why_task(day.hub, {"task": uid(2)}))
+            await asyncio.sleep(1)  # of the virtual clock: by then it has found the task and waits
+            runs_it(day, "iris", how=how)
+            if how == "completed":
+                runs_it(day, "iris")
+        return await asked
+
+    said = day._do(meanwhile()).data
+    assert (said["state"], said["verdict"], said["failure_reason"]) == became
+    assert said["ended_at"]
+    assert "waits_for" not in said
+
+
+def test_why_says_when_that_ended_which_a_task_waited_for(day: Scene) -> None:
+    """Seen to fail: `done on iris` alone."""
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    runs_it(day, "iris")
+    said = day.tells(why_task, task=uid(2)).data
+    (edge,) = rows(said["waits_for"])
+    assert edge["ended_at"]
+    assert edge["says"] == f"done on iris at {edge['ended_at']}"
+    assert "its queue is told in the next run of fleet-graphs" in str(said["result"])
 
 
 def test_a_woken_round_that_has_nothing_to_tell_is_not_written_down(day: Scene) -> None:
