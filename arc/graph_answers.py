@@ -58,9 +58,9 @@ class MemberSeen:
 
     uid: str
     name: str
-    subject: str
+    subject: str | None  # None: not known here, the task itself is not at home
     state: str
-    node: str | None  # where it went, or ended; None: it is at home
+    node: str | None  # where it went, or ended; None: it is at home, or that is not known
     because: str
     edges: tuple[EdgeSeen, ...]
     weight: float
@@ -170,7 +170,7 @@ def _member(said: Fields) -> MemberSeen:
     weight = said.seconds("weight", WEIGHT_MAX) if said.has("weight") else 0.0
     return MemberSeen(
         uid=said.ulid("uid"), name=_sentence(said, "name", NAME_MAX),
-        subject=_sentence(said, "subject", TITLE_MAX), state=said.text("state", 40),
+        subject=_maybe_sentence(said, "subject", TITLE_MAX), state=said.text("state", 40),
         node=said.maybe_text("node", 64), because=_sentence(said, "because", SAID_MAX),
         edges=edges, weight=weight or 0.0, critical=said.flag("critical"),
     )  # fmt: skip
@@ -186,6 +186,11 @@ def _sentence(said: Fields, name: str, longest: int) -> str:
     """A text that somebody else wrote, cut to what a line can hold; empty where there is none."""
     value = said.values.get(name)
     return safe_text(value, longest) if isinstance(value, str) else ""
+
+
+def _maybe_sentence(said: Fields, name: str, longest: int) -> str | None:
+    """The same; None where nothing was told, which is another thing than an empty text."""
+    return _sentence(said, name, longest) if isinstance(said.values.get(name), str) else None
 
 
 def _because(said: Fields) -> Because | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_node.fields import one_of
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import Task
+from agent_node.text import safe_text
 from arc.asking import read_listed
 from arc.decisions.levels import Placed, levels_of
 from arc.errors import ArcError
-from arc.graph_answers import STATES, GraphLine, GraphSeen, MemberSeen
+from arc.graph_answers import STATES, TITLE_MAX, GraphLine, GraphSeen, MemberSeen
 from arc.links import Link
 
 from . import Told
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 LIST_MAX = 1000
 AWAY = "MOVED"
 PAGE, PAGES_MAX = 1000, 10  # of each node's open tasks, for where members are
+PROGRESS_MAX = 200  # characters
 UNFINISHED = ("running", "failed")  # what a list shows unless all are asked for
 
 
@@ -54,8 +58,14 @@ def line_out(one: GraphLine) -> JsonObject:
         "reason": one.reason, "key": one.key, "created_at": one.created_at,
         "ended_at": one.ended_at, "total": one.total, "open": one.open, "bad": one.bad,
         "counts": dict(one.counts), "budget_usd": one.budget_usd, "spent_usd": one.spent_usd,
-        "reserved_usd": one.reserved_usd, "then": one.then, "after": one.follows,
+        "reserved_usd": one.reserved_usd, "cost_unknown": cost_unknown(one), "then": one.then,
+        "after": one.follows,
     }  # fmt: skip
+
+
+def cost_unknown(one: GraphLine) -> int:
+    """Of how many members its home does not know what they cost: they left, and no end was told."""
+    return one.counts.get(AWAY, 0)
 
 
 def _partial(failed: dict[str, ArcError]) -> tuple[JsonObject, ...]:
@@ -69,7 +79,7 @@ async def dag_show(hub: Hub, args: JsonObject) -> Told:
     there, failed = await where_they_are(hub, seen)
     failed |= found.failed
     short_of = {name for name in failed if _matters(seen, name)}
-    names = {one.uid: one.name or one.subject for one in seen.members}
+    names = {one.uid: one.name or _subject(one, there.get(one.uid)) for one in seen.members}
     data: JsonObject = {
         **line_out(seen.line), "alone": found.alone,
         "tasks": [_task(one, placed, there.get(one.uid)) for one, placed in _placed(seen)],
@@ -95,11 +105,12 @@ def _placed(seen: GraphSeen) -> list[tuple[MemberSeen, Placed]]:
 
 @dataclass(frozen=True)
 class There:
-    """Where an open member is now, and in which state."""
+    """Where an open member is now, and in which state; None: that was not told."""
 
     node: str
     state: str
-    progress: str = ""
+    progress: str | None = None
+    subject: str | None = None
 
 
 async def where_they_are(
@@ -126,7 +137,7 @@ async def _open_ones(link: Link, wanted: set[str]) -> dict[str, There] | ArcErro
     try:
         for _ in range(PAGES_MAX):
             page = read_listed(link.name, await link.ask("list", dict(asked)))
-            found |= {task.uid: There(link.name, str(task.state), _progress(task.progress))
+            found |= {task.uid: _there(link.name, task)
                       for task in page.tasks if task.uid in wanted}  # fmt: skip
             if page.next is None or len(found) == len(wanted):
                 break
@@ -136,23 +147,29 @@ async def _open_ones(link: Link, wanted: set[str]) -> dict[str, There] | ArcErro
     return found
 
 
-def _progress(value: object) -> str:
-    return str(value)[:200] if value else ""
+def _there(node: str, task: Task) -> There:
+    said = str(task.progress)[:PROGRESS_MAX] if task.progress else ""
+    return There(node, str(task.state), said, safe_text(task.subject, TITLE_MAX))
+
+
+def _subject(one: MemberSeen, there: There | None) -> str | None:
+    """As its home has it, else as the node has it that has the task now; None: nobody told."""
+    return one.subject or (there.subject if there else None)
 
 
 def _task(one: MemberSeen, placed: Placed, there: There | None) -> JsonObject:
     return {
-        "uid": one.uid, "name": one.name, "subject": one.subject,
+        "uid": one.uid, "name": one.name or None, "subject": _subject(one, there),
         "state": there.state if there else one.state, "level": placed.level,
-        "node": there.node if there else one.node, "because": one.because,
-        "progress": there.progress if there else "", "weight": one.weight,
-        "critical": one.critical,
+        "node": there.node if there else one.node, "at_home": one.subject is not None,
+        "because": one.because, "progress": there.progress if there else None,
+        "weight": one.weight, "critical": one.critical,
         "depends_on": [{"uid": edge.uid, "on_failure": edge.on_failure, "came": edge.came}
                        for edge in one.edges],
     }  # fmt: skip
 
 
-def _outside(seen: GraphSeen, names: dict[str, str]) -> list[JsonValue]:
+def _outside(seen: GraphSeen, names: Mapping[str, str | None]) -> list[JsonValue]:
     """What the graph waits for that is no part of it, and how many members wait for each."""
     count = Counter(edge.uid for one in seen.members for edge in one.edges
                     if edge.came is None and edge.uid not in names)  # fmt: skip

@@ -14,10 +14,13 @@ from .tasks import routed_when
 
 NAMES_SHOWN = 12
 WAITS_SHOWN = 10
+UNKNOWN = "not known"
+_AWAY = "MOVED"  # how a member stands that left, and of which nothing was heard since
 _MARKS = {"COMPLETED": "+", "RUNNING": ">", "CLAIMED": ">", "VALIDATING": ">", "READY": "o",
-          "PENDING": ".", "RETRYING": "~", "CANCELLED": "x", "FAILED": "x",
-          "DEAD_LETTERED": "x"}  # fmt: skip
-LEGEND = "+ done  > running  o ready  . waits  ~ tries again  x ended badly or left out  * critical"
+          "CREATED": ".", "PENDING": ".", "ESCROW": ".", "HELD": ".", "RETRYING": "~",
+          "CANCELLED": "x", "FAILED": "x", "DEAD_LETTERED": "x"}  # fmt: skip
+LEGEND = ("+ done  > running  o ready  . waits  ~ tries again  x ended badly or left out  "
+          "? not known  * critical")  # fmt: skip
 
 
 def render_list(data: JsonObject, look: Look) -> str:
@@ -47,8 +50,24 @@ def _home(value: JsonValue) -> str:
 
 
 def _money(one: JsonObject) -> str:
+    """`0.12+?` where what some cost is not known yet."""
     spent, budget = said(one.get("spent_usd"), ""), said(one.get("budget_usd"), "")
-    return f"{spent or '0'} of {budget}" if budget else spent or "-"
+    away = bool(number(one.get("cost_unknown")))
+    if not spent:
+        spent = "?" if away else "0" if budget else ""
+    elif away:
+        spent += "+?"
+    return f"{spent} of {budget}" if budget else spent or "-"
+
+
+def _spent(one: JsonObject) -> str:
+    """What is known of what it cost, and of how many tasks that is not known yet."""
+    away, usd = int(number(one.get("cost_unknown"))), one.get("spent_usd")
+    if not away:
+        return said(usd, "0")
+    tasks = counted(away, "task")
+    return f"{UNKNOWN} of {tasks} elsewhere" if usd is None else (
+        f"{said(usd)} (and what {tasks} elsewhere cost: {UNKNOWN} yet)")  # fmt: skip
 
 
 def render_show(data: JsonObject, look: Look, most: int = 0) -> str:
@@ -70,9 +89,7 @@ def _head(data: JsonObject) -> str:
              f"  {what}; {_far(data)} over: {by_state}"]  # fmt: skip
     lines += [f"  {said(data.get('reason'))}"] if data.get("reason") else []
     if data.get("budget_usd") or data.get("spent_usd"):
-        limit = said(data.get("budget_usd"), "no limit")
-        lines.append(f"  money: spent {said(data.get('spent_usd'), '0')}, reserved "
-                     f"{said(data.get('reserved_usd'), '0')}, of {limit} USD")  # fmt: skip
+        lines.append(f"  money: spent {_spent(data)}, {_allowed(data)}")
     for name, text in (("after", "follows"), ("then", "is followed by")):
         lines += [f"  {text} {said(data.get(name))}"] if data.get(name) else []
     ended = f", ended {said(data.get('ended_at'))}" if data.get("ended_at") else ""
@@ -80,6 +97,13 @@ def _head(data: JsonObject) -> str:
         by = said(data.get("by"))
         lines.append(f"  since {said(data.get('created_at'))} by {by}{ended}")
     return "\n".join(lines)
+
+
+def _allowed(data: JsonObject) -> str:
+    """Where there is no limit nothing is reserved."""
+    limit = data.get("budget_usd")
+    reserved = said(data.get("reserved_usd"), UNKNOWN)
+    return f"reserved {reserved}, of {said(limit)} USD" if limit else "no limit"
 
 
 def _home_of(data: JsonObject) -> str:
@@ -109,7 +133,7 @@ def _levels(tasks: list[JsonObject], names: JsonObject, look: Look, most: int) -
         first = one.get("level") != level
         level = one.get("level")
         mark = _MARKS.get(str(one.get("state")), "?") + ("*" if one.get("critical") else " ")
-        name = said(one.get("name") or one.get("subject"))
+        name = said(one.get("name") or one.get("subject"), f"({UNKNOWN})")
         lines.append((said(level) if first else "", mark, name, short[str(one["uid"])],
                       said(one.get("state")), _where(one), _after(one, names), _because(one)))
     left = len(tasks) - len(lines)
@@ -120,11 +144,14 @@ def _levels(tasks: list[JsonObject], names: JsonObject, look: Look, most: int) -
 
 def _where(one: JsonObject) -> str:
     node = one.get("node")
-    return _home(node) if node else "home"
+    if node:
+        return _home(node)
+    return "home" if one.get("at_home") else UNKNOWN
 
 
 def _because(one: JsonObject) -> str:
-    return said(one.get("because") or one.get("progress"), "")
+    unheard = f"it left, and how it stands is {UNKNOWN}" if one.get("state") == _AWAY else ""
+    return said(one.get("because") or one.get("progress"), unheard)
 
 
 def _after(one: JsonObject, names: JsonObject) -> str:
@@ -195,16 +222,30 @@ def render_budgeted(data: JsonObject, look: Look) -> str:
     """What a graph may spend now, what of that is gone, and who goes on or still waits for it."""
     limit, was = _sum(data.get("limit_usd")), _sum(data.get("was_usd"))
     head = f"{said(data.get('dag'))} {subject(data.get('title'), look)}"
-    gone = (f"{said(data.get('spent_usd'), '0')} spent, "
-            f"{said(data.get('reserved_usd'), '0')} reserved")  # fmt: skip
-    waited, still = int(number(data.get("waited"))), int(number(data.get("waiting")))
+    reserved = data.get("reserved_usd")  # where there is and was no limit, nothing is
+    gone = f"spent {_spent(data)}" + (f", reserved {said(reserved)}" if reserved else "")
     if data.get("dry_run"):
         return (f"{head}: would be allowed {limit}, is allowed {was}: {gone}; "
-                f"{counted(waited, 'task')} waiting for it "
+                f"{_held_back(data.get('waited'))} waiting for it "
                 "(dry run: nothing was changed)")  # fmt: skip
-    goes = f"; {counted(waited - still, 'task')} READY again" if waited > still else ""
+    return f"{head}: allowed {limit}, was {was}: {gone}{_goes_on(data)}"
+
+
+def _goes_on(data: JsonObject) -> str:
+    """Who goes on by it, and who still waits for it, as far as either was told."""
+    before, now = data.get("waited"), data.get("waiting")
+    if now is None:
+        return f"; {_held_back(now)} still waiting for it: arc budget"
+    waited, still = int(number(before)), int(number(now))
     left = f"; {counted(still, 'task')} still waiting for it: arc budget" if still else ""
-    return f"{head}: allowed {limit}, was {was}: {gone}{goes}{left}"
+    if before is None:
+        return f"; how many tasks are READY again is {UNKNOWN}{left}"
+    return (f"; {counted(waited - still, 'task')} READY again" if waited > still else "") + left
+
+
+def _held_back(many: JsonValue) -> str:
+    """How many tasks; what a store did not tell is not none."""
+    return f"{UNKNOWN} how many tasks are" if many is None else counted(int(number(many)), "task")
 
 
 def _sum(usd: JsonValue) -> str:

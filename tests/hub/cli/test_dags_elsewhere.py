@@ -1,0 +1,78 @@
+"""What `arc dag …` says of members and money that it does not know: unknown is never empty."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from agent_node.strict import JsonObject
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+DAG = uid(900)
+ROUTER = ("sensors", "run", "fleet-router")
+LATER = "2026-03-11T03:43:00Z"
+
+
+def spread_out(desk: Desk) -> None:
+    """Two members on iris, one of them without a name in its graph, and one of those at home."""
+    fetch: JsonObject = {"uid": uid(1), "subject": "fetch it", "skills": ["arc-research"]}
+    tasks: JsonObject = {"fetch": fetch}
+    graph: JsonObject = {"id": DAG, "title": "far", "budget_usd": "5", "tasks": tasks}
+    asyncio.run(desk.hub.inbox.ask("submit", {"graph": graph, "by": "human:ann"}))
+    for number, words in ((2, {"skills": ["arc-research"]}), (3, {"not_before": LATER})):
+        task = {"uid": uid(number), "subject": f"work {number}", "dag": DAG, **words}
+        stdin = json.dumps(task).encode()
+        assert desk.arc("tasks", "import", "-", stdin=stdin).code == 0
+    assert desk.arc(*ROUTER).code == 0
+
+
+def member(desk: Desk, number: int) -> JsonObject:
+    data = desk.arc("dag", "show", DAG, "--json").data
+    found: JsonObject = next(one for one in data["tasks"] if one["uid"] == uid(number))
+    return found
+
+
+def test_what_a_member_elsewhere_is_called_is_asked_of_the_node_that_has_it(desk: Desk) -> None:
+    """Seen to fail: a dash stood where its subject should, and `""` in the JSON."""
+    spread_out(desk)
+    there = member(desk, 2)
+    assert (there["subject"], there["name"], there["at_home"]) == ("work 2", None, False)
+    assert there["node"] in ("iris", "loom", "spark")
+    assert " work 2 " in desk.arc("dag", "show", DAG).out
+    home = member(desk, 3)
+    assert (home["node"], home["at_home"], home["progress"]) == (None, True, None)
+
+
+def test_a_member_whose_node_is_away_is_not_known_and_not_empty(desk: Desk) -> None:
+    """Seen to fail: `?`, a dash and `spent 0`; `""` in the JSON."""
+    spread_out(desk)
+    desk.nodes.switch_off(str(member(desk, 2)["node"]))
+    ran = desk.arc("dag", "show", DAG)
+    assert ran.code == 3
+    there = member(desk, 2)
+    assert (there["subject"], there["progress"], there["state"]) == (None, None, "MOVED")
+    assert "(not known)" in ran.out
+    assert "it left, and how it stands is not known" in ran.out
+    assert "? not known" in ran.lines[-1]
+    assert "  money: spent not known of 2 tasks elsewhere, reserved 0, of 5 USD" in ran.lines
+    assert desk.arc("dag", "show", DAG, "--json").data["cost_unknown"] == 2
+    assert "? of 5" in desk.arc("dag", "list").out
+
+
+def test_what_its_members_at_home_cost_is_known_before_any_is_given_away(desk: Desk) -> None:
+    raw = b'{"title": "near", "budget_usd": "5", "tasks": {"a": {"subject": "a"}}}'
+    dag = desk.arc("dag", "submit", "-", "--json", stdin=raw).data["dag"]
+    assert "  money: spent 0, reserved 0, of 5 USD" in desk.arc("dag", "show", dag).lines
+    assert desk.arc("dag", "list", "--json").data["dags"][0]["cost_unknown"] == 0
+
+
+def test_where_a_member_is_that_no_word_came_of_is_not_home(desk: Desk) -> None:
+    """A child that was born elsewhere into the graph: its home knows its uid and no more."""
+    spread_out(desk)
+    births: JsonObject = {"tasks": [{"uid": uid(7), "dag": DAG, "parent": uid(1)}]}
+    asyncio.run(desk.hub.inbox.ask("joined", births))
+    there = member(desk, 7)
+    assert (there["node"], there["at_home"], there["subject"]) == (None, False, None)
+    (line,) = [one for one in desk.arc("dag", "show", DAG).lines if "how it stands" in one]
+    assert " ".join(line.split()[:7]) == "? (not known) 0007 MOVED not known"
