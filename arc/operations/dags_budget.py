@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from agent_node.fields import money
 from agent_node.requests import Fields
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from arc.errors import WrongUse
 from arc.looking import INBOX
 
 from . import Told
 from .budgets import scopes_of
+from .dags import cost_unknown
 from .dags_submit import goes_on
 from .everybody import incarnation_of, link_of, nothing_changed
 from .graph_finding import find_graph
@@ -53,8 +54,17 @@ async def dag_budget(hub: Hub, args: JsonObject) -> Told:
     return Told({
         "dag": line.id, "title": line.title, "home": found.home, "state": line.state,
         "was_usd": was["limit_usd"] if was else None, "limit_usd": limit, "dry_run": dry_run,
-        "spent_usd": (now or was or {}).get("spent_usd"),
-        "reserved_usd": (now or was or {}).get("reserved_usd"),
-        "waiting": (now or {}).get("waiting", 0) if limit is not None else 0,
+        "spent_usd": (now or was or {}).get("spent_usd", line.spent_usd),
+        "reserved_usd": (now or was or {}).get("reserved_usd", line.reserved_usd),
+        "cost_unknown": cost_unknown(line), "waiting": _waiting(now, limit, dry_run=dry_run),
         "waited": was["waiting"] if was else 0,
     })  # fmt: skip
+
+
+def _waiting(now: JsonObject | None, limit: str | None, *, dry_run: bool) -> JsonValue:
+    """How many tasks still wait for it; without a limit nobody does. None: that was not told, or
+    shows only once the limit is so.
+    """
+    if limit is None:
+        return 0
+    return None if dry_run or now is None else now["waiting"]

@@ -19,7 +19,7 @@ def render_budget(data: JsonObject, look: Look) -> str:
     if scopes:
         lines = [(_whose(one), said(one.get("limit_usd")), said(one.get("spent_usd")),
                   said(one.get("reserved_usd")), said(one.get("remaining_usd")),
-                  said(one.get("waiting"))) for one in scopes]  # fmt: skip
+                  said(one.get("waiting"), "?")) for one in scopes]  # fmt: skip
         head = ("BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "HELD BACK")
         parts.append(rows(head, lines, look))
         parts += _held_back(scopes)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from unittest.mock import patch
+
+import pytest
 
 from agent_node.strict import JsonObject
 from tests.builders import uid
@@ -76,3 +79,40 @@ def test_where_a_member_is_that_no_word_came_of_is_not_home(desk: Desk) -> None:
     assert (there["node"], there["at_home"], there["subject"]) == (None, False, None)
     (line,) = [one for one in desk.arc("dag", "show", DAG).lines if "how it stands" in one]
     assert " ".join(line.split()[:7]) == "? (not known) 0007 MOVED not known"
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_a_store_that_does_not_tell_who_waits_for_money_has_not_said_that_nobody_does(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Seen to fail: `0 tasks waiting for it`, and in the JSON 0."""
+    spread_out(desk)
+    ask = desk.hub.inbox.ask
+
+    async def older(do: str, fields: JsonObject) -> JsonObject:
+        said = await ask(do, fields)
+        for one in said.get("scopes") or []:  # type: ignore[union-attr]
+            del one["waiting"]  # type: ignore[union-attr,arg-type]
+        return said
+
+    with patch.object(desk.hub.inbox, "ask", older):
+        ran = desk.arc("dag", "budget", DAG, "7", *words)
+        data = desk.arc("dag", "budget", DAG, "7", *words, "--json").data
+    assert ran.code == 0, ran.err
+    assert "not known how many tasks are" in ran.out
+    assert (data["waited"], data["waiting"]) == (None, None)
+
+
+def test_a_dry_run_of_less_money_does_not_say_that_nobody_would_wait(desk: Desk) -> None:
+    """Seen to fail: `waiting` was 0, or the figure of the limit that holds."""
+    spread_out(desk)
+    assert desk.arc("dag", "budget", DAG, "1", "--dry-run", "--json").data["waiting"] is None
+    assert desk.arc("dag", "budget", DAG, "none", "--dry-run", "--json").data["waiting"] == 0
+
+
+def test_without_a_limit_before_and_after_what_was_spent_is_told_all_the_same(desk: Desk) -> None:
+    """Seen to fail: `0 spent, 0 reserved`, of tasks that are elsewhere."""
+    spread_out(desk)
+    assert desk.arc("dag", "budget", DAG, "none").code == 0
+    ran = desk.arc("dag", "budget", DAG, "none")
+    assert ran.out.endswith("was any sum: spent not known of 2 tasks elsewhere\n")
