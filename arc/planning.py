@@ -22,7 +22,7 @@ from .decisions.retrying import (
 )
 from .decisions.routing import plan_routes
 from .decisions.stealing import look_and_plan
-from .decisions.view import NodeSeen, Queue, QueuedTask, Queues, QueueUnseen
+from .decisions.view import NodeSeen, NodeUnseen, Queue, QueuedTask, Queues, QueueUnseen
 from .decisions.wanting import merged
 from .errors import NodeUnreachable
 from .looking import INBOX, Look
@@ -69,6 +69,33 @@ async def drains_now(seen: Look) -> StealPlan:
         seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
         facts=seen.facts, health=settings.health,
     )  # fmt: skip
+
+
+async def drain_of(seen: Look, name: str) -> StealPlan | QueueUnseen:
+    """Where the waiting tasks of this node would go if it drained now, and which would stay."""
+    settings, asked = seen.hub.settings, _all_of("drained", [INBOX])
+    node = seen.view.node(name)
+    if isinstance(node, NodeUnseen):
+        return QueueUnseen(name, node.rule, node.because, node.code)
+    queue = await _page_of(seen, name, asked)
+    for _ in range(PAGES_MAX - 1):
+        if isinstance(queue, QueueUnseen) or queue.next is None:
+            break
+        page = await _page_of(seen, name, {**asked, "after": queue.next})
+        queue = page if isinstance(page, QueueUnseen) else replace(merged(queue, page),
+                                                                   next=page.next)  # fmt: skip
+    if isinstance(queue, QueueUnseen):
+        return queue
+    told = tuple(replace(one, report=one.report._replace(state="draining"))
+                 if one.name == name else one for one in seen.view.seen)  # fmt: skip
+    return plan_drains(
+        replace(seen.view, seen=told), {name: queue}, domains=settings.domains,
+        limits=settings.steal, mint=seen.hub.mint, facts=seen.facts, health=settings.health,
+    )  # fmt: skip
+
+
+async def _page_of(seen: Look, name: str, asked: JsonObject) -> Queue | QueueUnseen:
+    return (await look_into(seen.links, [name], asked))[name]
 
 
 def after_drains(seen: Look, drain: StealPlan) -> Look:

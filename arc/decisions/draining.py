@@ -14,6 +14,7 @@ from .receiving import Offer, Receiver, Work, named, nobody, offers, receivers, 
 from .routing import counts_of
 from .view import FleetView, NodeSeen, QueuedTask, Queues, QueueUnseen
 
+PINNED = "it is pinned there; a person moves it"
 DRAINING = frozenset({"draining", "drained"})
 
 
@@ -116,7 +117,7 @@ def _stays(task: QueuedTask) -> Objection | None:
     """What a drain never takes along: what no longer waits, and what a person pinned."""
     if task.state != "READY":
         return Objection("still_ready", f"it is {task.state}")
-    return Objection("not_pinned", "it is pinned there; a person moves it") if task.pinned else None
+    return Objection("not_pinned", PINNED) if task.pinned else None
 
 
 def _nearness(draft: _Draft, offer: Offer) -> tuple[int, int, str]:

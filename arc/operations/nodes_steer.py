@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
 from agent_node.requests import Fields
-from agent_node.strict import JsonObject
-from arc.errors import NeedsWord, WrongUse
+from agent_node.strict import JsonObject, JsonValue
+from agent_node.task import State
+from arc.asking import read_listed
+from arc.decisions.draining import PINNED
+from arc.decisions.view import QueueUnseen
+from arc.errors import ArcError, NeedsWord, WrongUse
 from arc.looking import look
+from arc.planning import drain_of
 from arc.schedule import Schedule
 from arc.stood import noted, stood_in
 
 from . import Told
 from .everybody import check_node, incarnation_of, link_of, nothing_changed
+from .plan import counts_of, kept_of, steps
 
 if TYPE_CHECKING:
     from arc.hub import Hub
 
 SECONDS_MAX = 30 * 86_400.0
 REBALANCE = "fleet-rebalance"
+PAGE, PAGES_MAX = 1000, 10  # of waiting tasks, for those that are pinned
 PAST = {"pause": "paused", "resume": "resumed", "drain": "draining"}
 
 
@@ -47,7 +55,8 @@ async def nodes_resume(hub: Hub, args: JsonObject) -> Told:
 async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
     """Its waiting tasks go to others, at once; what runs may finish.
 
-    The last node that takes work is drained only with `yes`; a dry run shows what it would be.
+    The last node that takes work is drained only with `yes`; a dry run shows what it would be, and
+    what would become of each waiting task.
     """
     asked = Fields(args)
     name = asked.node("node")
@@ -64,7 +73,46 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
         await schedule.until_free(REBALANCE)  # one that began before may not have seen it
         report = await schedule.run_now(REBALANCE, f"{name} drains")
         told.data["summary"] = report.summary
+    elif not asked.has("agent"):  # of an agent alone no task leaves the node
+        told.data["drain"] = await _trial(hub, name)
     return told
+
+
+async def _trial(hub: Hub, name: str) -> JsonObject:
+    """Where each of its waiting tasks would go, or by which rule it would stay; or why that is not
+    known.
+    """
+    async with hub.moving:  # moves half way would be counted twice
+        plan = await drain_of(await look(hub), name)
+        if isinstance(plan, QueueUnseen):
+            return {"known": False, "rule": plan.rule, "because": plan.because}
+        pinned = any(one.rule == "pinned" for one in plan.counts)
+        stays = await _pinned(hub, name) if pinned else []
+    paused = hub.journal.words.fleet_paused()
+    return {
+        "known": True, "moves": steps(plan.steals),
+        "stays": [*kept_of(plan.kept, len(plan.kept)), *stays],
+        "counts": counts_of(plan.counts), "fleet_paused": paused is not None,
+    }  # fmt: skip
+
+
+async def _pinned(hub: Hub, name: str) -> list[JsonValue]:
+    """The waiting tasks that a node counts as pinned and names to nobody who would move them; of
+    those that cannot be read the count stands alone.
+    """
+    found: list[JsonValue] = []
+    asked: JsonObject = {"states": [str(State.READY)], "limit": PAGE}
+    link = link_of(hub, name)
+    with suppress(ArcError):
+        for _ in range(PAGES_MAX):
+            page = read_listed(name, await link.ask("list", dict(asked)))
+            found += [{"uid": one.uid, "subject": one.subject, "priority": one.priority,
+                       "node": name, "rule": "not_pinned", "because": PINNED}
+                      for one in page.tasks if one.pinned]  # fmt: skip
+            if page.next is None:
+                break
+            asked["after"] = page.next
+    return found
 
 
 async def _the_last(hub: Hub, name: str) -> NeedsWord | None:

@@ -105,12 +105,12 @@ def steps(steals: Iterable[Steal]) -> list[JsonValue]:
     ]  # fmt: skip
 
 
-def kept_of(kept: Iterable[Kept]) -> list[JsonValue]:
+def kept_of(kept: Iterable[Kept], most: int = KEPT_SHOWN) -> list[JsonValue]:
     """The first tasks that stay, one by one; the counts have all of them."""
     return [
         {"uid": one.task.uid, "subject": one.task.subject, "priority": one.task.priority,
          "node": one.node, "rule": one.objection.rule, "because": one.objection.because}
-        for one in islice(kept, KEPT_SHOWN)
+        for one in islice(kept, most)
     ]  # fmt: skip
 
 

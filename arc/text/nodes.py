@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_node.stood import stood_before
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text, size
 
-from .columns import age, inside, number, objects, of_node, rows, said, shorts, stated, unseen
+from .columns import (
+    age,
+    by_count,
+    inside,
+    number,
+    objects,
+    of_node,
+    rows,
+    said,
+    shorts,
+    stated,
+    subject,
+    unseen,
+)
 from .look import Look
 
 PINNED_SHOWN = 20
+TASKS_SHOWN = 20
 
 
 def render_nodes(data: JsonObject, look: Look) -> str:
@@ -87,7 +101,45 @@ def render_steered(data: JsonObject, look: Look) -> str:
     before = stood_before(data, dry_run=bool(data.get("dry_run")))
     more = (f"\n{before}" if before else "") + more
     verb = "would be" if data.get("dry_run") else "is"
-    return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}"
+    tasks = "".join(f"\n  {line}" for line in _drained(data, look))
+    return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}{tasks}"
+
+
+def _drained(data: JsonObject, look: Look) -> list[str]:
+    """What a drain that is only tried would make of each waiting task; the JSON has all of them."""
+    drain = inside(data, "drain")
+    if not drain:
+        return []
+    if not drain.get("known"):
+        return [f"what would move is not known: {said(drain.get('because'))}"]
+    moves, stays = objects(drain, "moves"), objects(drain, "stays")
+    short = shorts(moves, stays)
+    lines = [f"{counted(len(moves), 'waiting task')} would move"]
+    lines += ["nothing moves while the fleet is paused"] if drain.get("fleet_paused") else []
+    lines += _first([f"  {_named(one, short, look)} -> {_to(one.get('to'))}: "
+                     f"{said(one.get('because'))}" for one in moves])  # fmt: skip
+    counts = objects(drain, "counts")
+    stay = int(sum(number(one.get("count")) for one in counts))
+    lines += [f"{counted(stay, 'waiting task')} would stay"] if stay else []
+    lines += _first([f"  {_named(one, short, look)}: {said(one.get('rule'))}: "
+                     f"{said(one.get('because'))}" for one in stays])  # fmt: skip
+    lines += [f"  {count} by {rule}{f': {said(why)}' if why else ''}"
+              for rule, count, why in by_count(counts) if stay > len(stays)]  # fmt: skip
+    return lines
+
+
+def _named(one: JsonObject, short: Mapping[str, str], look: Look) -> str:
+    title = subject(one.get("subject"), look)
+    return f"{short[str(one['uid'])]} {title} P{said(one.get('priority'))}"
+
+
+def _to(node: JsonValue) -> str:
+    return "the hub's queue" if node == "inbox" else said(node)
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - TASKS_SHOWN
+    return [*lines[:TASKS_SHOWN], *([f"  … and {more} more: --json has them all"] * (more > 0))]
 
 
 def at_rest(data: JsonObject) -> str:

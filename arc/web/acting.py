@@ -38,7 +38,9 @@ NAME_MAX = 60
 TASKS_MAX = 64
 ACT_S = 120.0
 TURN_S = 10.0
-FRESH = frozenset({"xfer"})  # made anew for each plan, and no part of what it would do
+# Made anew for each plan, and no part of what it would do; and how the tasks of a node that is to
+# drain would be placed just then: the order is about the node, and its queue goes on meanwhile.
+FRESH = frozenset({"xfer", "drain"})
 
 
 class PlanChanged(ArcError):

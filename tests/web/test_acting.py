@@ -110,6 +110,18 @@ async def test_an_order_that_takes_long_keeps_no_other_waiting_for_ever(
     assert (await act(acts, "pause", node="iris", plan=plan)).status == 200
 
 
+async def test_the_plan_of_a_drain_names_its_tasks_and_holds_while_its_queue_goes_on(
+    acts: Stage,
+) -> None:
+    """Seen to fail with the tasks in its hash: a node that works is never drained from the page."""
+    acts.desk.waits("iris", 1)
+    shown = (await act(acts, "drain", dry_run=True, node="iris")).data
+    assert "  1 waiting task would move" in shown["says"]
+    acts.desk.waits("iris", 2)
+    said = await act(acts, "drain", plan=shown["plan_hash"], node="iris")
+    assert (said.status, said.data["result"]["state"]) == (200, "draining")
+
+
 async def test_nothing_is_done_whose_plan_nobody_has_seen(acts: Stage) -> None:
     """Without the comparison of the hashes, all three are carried out."""
     for plan in ("", "0" * 32, "x"):

@@ -1,0 +1,89 @@
+"""`arc nodes drain --dry-run` names what would move and where to, and what would stay and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from arc.decisions.draining import PINNED
+from arc.errors import NodeUnreachable
+from tests.builders import uid
+from tests.hub.cli.desk import Desk
+
+DRY = ("nodes", "drain", "loom", "--dry-run")
+
+
+def test_each_waiting_task_is_named_with_where_it_would_go_or_why_it_would_stay(
+    desk: Desk
+) -> None:
+    """Seen to fail: `loom would be drained`, and not a word of its tasks."""
+    desk.waits("loom", 1, priority=9, skills=["arc-research"])
+    desk.waits("loom", 2, needs=["gpu"])
+    desk.waits("loom", 3, pinned=True)
+    text, data = desk.both(*DRY)
+    assert text.code == 0
+    assert text.lines[0] == "loom would be draining (dry run: nothing was changed)"
+    assert text.lines[1] == "  2 waiting tasks would move"
+    (first,) = [line for line in text.lines if '"work 1"' in line]
+    assert uid(1)[-4:] in first
+    assert "P9 -> iris: " in first
+    (second,) = [line for line in text.lines if '"work 2"' in line]
+    assert "-> the hub's queue: nobody may take it now: " in second
+    assert "  1 waiting task would stay" in text.lines
+    assert text.lines[-1].endswith(f'0003 "work 3" P5: not_pinned: {PINNED}')
+    drain = data["drain"]
+    assert [(one["uid"], one["to"]) for one in drain["moves"]] == [
+        (uid(2), "inbox"), (uid(1), "iris")]  # fmt: skip
+    assert [(one["uid"], one["rule"]) for one in drain["stays"]] == [(uid(3), "not_pinned")]
+    assert sum(one["count"] for one in drain["counts"]) == 1
+    assert desk.nodes.states(1) == {"loom": "READY"}, "and nothing was moved"
+    desk.arc("nodes", "drain", "loom")
+    assert "iris" in desk.nodes.states(1), "and it is as it was told"
+
+
+def test_many_tasks_are_bounded_for_people_and_whole_for_machines(desk: Desk) -> None:
+    """More than one page of the queue."""
+    desk.waits("loom", *range(1, 251), skills=["arc-research"])
+    text, data = desk.both(*DRY)
+    assert "  250 waiting tasks would move" in text.lines
+    assert "    … and 230 more: --json has them all" in text.lines
+    assert len(text.lines) < 30
+    assert len({one["uid"] for one in data["drain"]["moves"]}) == 250
+
+
+def test_a_node_without_waiting_tasks_is_said_to_have_none(desk: Desk) -> None:
+    text, data = desk.both(*DRY)
+    assert text.lines[1] == "  0 waiting tasks would move"
+    assert (data["drain"]["known"], data["drain"]["moves"]) == (True, [])
+
+
+@pytest.mark.parametrize("unheard", ["candidates", "status"])
+def test_a_queue_that_could_not_be_read_is_not_said_to_be_empty(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, unheard: str
+) -> None:
+    """Seen to fail without the care for each: 0 tasks would move, as of an empty one."""
+    desk.waits("loom", 1, skills=["arc-research"])
+    link = desk.hub.links["loom"]
+    ask = link.ask
+
+    async def ask_all_but(do: str, *args: object, **more: object) -> object:
+        if do == unheard:
+            raise NodeUnreachable("loom", "the line broke")
+        return await ask(do, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(link, "ask", ask_all_but)
+    text, data = desk.both(*DRY)
+    assert "  what would move is not known: " in text.out
+    assert (data["drain"]["known"], "moves" in data["drain"]) == (False, False)
+
+
+def test_a_drain_of_one_agent_moves_no_task_and_names_none(desk: Desk) -> None:
+    desk.waits("loom", 1, skills=["arc-research"])
+    assert "drain" not in desk.arc(*DRY, "--agent", "loom", "--json").data
+
+
+def test_while_the_fleet_is_paused_the_trial_says_that_nothing_moves(desk: Desk) -> None:
+    desk.waits("loom", 1, skills=["arc-research"])
+    desk.arc("pause", "--reason", "x")
+    assert "  nothing moves while the fleet is paused" in desk.arc(*DRY).lines
+    moved = desk.arc("nodes", "drain", "loom", "--yes")
+    assert desk.nodes.states(1) == {"loom": "READY"}, moved.out
