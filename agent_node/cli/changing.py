@@ -19,6 +19,7 @@ from .shapes import StrangeAnswer, objects, reason, refusal, words
 from .steering import steer
 
 RESOLUTIONS = ("done", "failed", "cancelled", "ready")
+_WOULD = {"stopping": "told to stop"}  # as `arc` says it of a dry run
 _CLEARED: tuple[JsonValue, ...] = (None, [], False)
 
 
@@ -135,20 +136,25 @@ def _as_error(result: Result) -> dict[str, str]:
 def render_changes(do: str, results: Sequence[Result], *, dry_run: bool) -> str:
     """How many of how many, then a line for each."""
     done = sum(1 for result in results if result.get("outcome") not in ("refused", "already"))
-    head = f"{'dry run, nothing changed: ' if dry_run else ''}{do}: {done} of {len(results)} done"
+    head = f"{do}: {done} of {len(results)} done"
+    if dry_run:
+        head = f"dry run, nothing changed: {do}: {done} of {len(results)} would be done"
     if so := sum(1 for result in results if result.get("outcome") == "already"):
         head += f", {so} already"
-    return "\n".join([head, *(safe_text(f"  {_change(result)}") for result in results)])
+    lines = (safe_text(f"  {_change(result, dry_run=dry_run)}") for result in results)
+    return "\n".join([head, *lines])
 
 
-def _change(result: Result) -> str:
+def _change(result: Result, *, dry_run: bool) -> str:
     outcome = words(result, "outcome", "changed")
-    if outcome == "refused":
+    if dry_run and outcome != "already":  # that is so now
+        outcome = f"would be {_WOULD.get(outcome, outcome)}"
+    if result.get("outcome") == "refused":
         return f"{outcome}  {words(result, 'uid')} {reason(result)}"
     task = result.get("task")
     shown = task if isinstance(task, dict) else result
     line = f"{outcome}  {words(shown, 'uid')} {words(shown, 'state')} {words(shown, 'subject')}"
-    if outcome == "stopping":
+    if result.get("outcome") == "stopping":
         line += " (its daemon ends it; without one it is ended when the next one starts)"
     return line
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_node.cli.around import Result
+from tests.builders import uid
 from tests.node.cli.desk import CHANGED, OTHER_UID, UID, Desk, refused
 
 
@@ -109,6 +110,26 @@ def test_what_was_so_before_is_told_as_no_change(desk: Desk) -> None:
     assert ran.out.splitlines()[2].startswith("  already  ")
     told = desk.run("cancel", UID, OTHER_UID, "--json").envelope["data"]["results"]
     assert [one["outcome"] for one in told] == ["changed", "already"]
+
+
+@pytest.mark.parametrize("do", ["cancel", "retry"])
+def test_a_dry_run_says_what_it_would_do_and_not_what_was_done(desk: Desk, do: str) -> None:
+    """Seen to fail: `cancel: 2 of 4 done`, and `changed` on the line of each task."""
+    some = [CHANGED, {**CHANGED, "uid": uid(3), "outcome": "stopping"},
+            {**CHANGED, "uid": uid(4), "already": True}, refused("in_transfer", "no", OTHER_UID)]
+    desk.door.replies[do] = {"results": some}
+    ran = desk.run(do, UID, uid(3), uid(4), OTHER_UID, "--dry-run")
+    assert ran.code == 3
+    head, first, second, third, last = ran.out.splitlines()
+    assert head == f"dry run, nothing changed: {do}: 2 of 4 would be done, 1 already"
+    assert first == f"  would be changed  {UID} READY rotate logs"
+    assert second.startswith(f"  would be told to stop  {UID}")
+    assert third.startswith("  already  ")
+    assert last == f"  would be refused  {OTHER_UID} in_transfer: no"
+    told = desk.run(do, UID, uid(3), uid(4), OTHER_UID, "--dry-run", "--json").envelope["data"]
+    assert told["dry_run"] is True
+    assert [one["outcome"] for one in told["results"]] == [
+        "changed", "stopping", "already", "refused"]  # fmt: skip
 
 
 def test_a_task_named_twice_is_asked_for_once(desk: Desk) -> None:
