@@ -29,14 +29,15 @@ class PlainParam(RuntimeParam):
         if _is_list(self.annotation):
             kind = get_args(self.annotation)[0]
             return [_read(one, kind, param, ctx) for one in cast("Iterable[object]", value)]
-        if value == "" and _has_to_say_something(param, ctx):
+        if isinstance(value, str) and not value.strip() and _has_to_say_something(param, ctx):
             raise BadParameter("says nothing; leave it out, or give a value", ctx=ctx, param=param)
         return _read(value, cast("type", self.annotation), param, ctx)
 
 
 def _has_to_say_something(param: Parameter, ctx: Context) -> bool:
     """An option that was typed as "" (from a variable of a script that is not set) would count as
-    left out, and the command would do another thing than was meant.
+    left out, and the command would do another thing than was meant; one of blanks alone says no
+    more, and would be kept as a word that nobody sees.
     """
     typed = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     return typed and isinstance(param, TyperOption) and param.default == "" and (

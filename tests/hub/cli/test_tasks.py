@@ -67,6 +67,17 @@ def test_an_option_with_nothing_behind_it_is_no_option_left_out(desk: Desk, opti
     assert desk.arc("tasks", "count").out == "0\n"
 
 
+@pytest.mark.parametrize("option", ["--source", "--key", "--domain", "--to"])
+def test_a_word_of_blanks_alone_is_refused_by_its_option(desk: Desk, option: str) -> None:
+    """Seen to fail before: the task was added, with a source that nobody can read."""
+    for blank in ("", "  ", "\t"):
+        said = desk.both("tasks", "add", "deploy", option, blank)[0]
+        assert (said.code, option in said.err, "says nothing" in said.err) == (2, True, True), said
+    assert desk.arc("tasks", "list", "--source", " ").code == 2
+    assert desk.arc("tasks", "count").out == "0\n"
+    assert desk.arc("tasks", "add", "deploy", "--body", "  ").code == 0, "a body may be blank"
+
+
 def test_the_seeds_own_spelling_works(desk: Desk) -> None:
     added = desk.arc("tasks", "add", "--subject", "S", "--priority", "3", "--skills", "a,b",
                      "--source", "cron:nightly", "--parent", uid(9).lower(), "--json")  # fmt: skip
