@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.daemon.conftest import MakeNode
-from tests.node.daemon.living import Node, an_agent, until
+from tests.node.daemon.living import Node, Refusal, an_agent, until
 
 CONTENT = b"seven rows\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -113,6 +113,32 @@ def test_a_task_whose_file_is_lost_waits_for_it_and_runs_when_it_is_brought(
         said = talk.ask("artifact_put", sha256=SHA256, size=len(CONTENT), offset=0, data=data)
         assert said == {"have": len(CONTENT), "done": True}
     assert node.until(child, "COMPLETED")["output"] == "seven rows"
+
+
+def test_a_file_that_is_waited_for_is_not_taken_onto_a_disk_without_room(
+    make_node: MakeNode,
+) -> None:
+    """Seen to fail without the look at the disk: the bytes were kept below the floor."""
+    node = make_node()
+    daemon = node.start()
+    node.add(READS, context_refs=[f"artifact:{SHA256}"])
+    daemon.stop()
+    node.configure(disk_floor="900TiB")
+    daemon = node.start()
+    put = {"sha256": SHA256, "size": len(CONTENT), "offset": 0,
+           "data": base64.b64encode(CONTENT).decode()}  # fmt: skip
+    with node.one_talk() as talk:
+        with pytest.raises(Refusal) as refused:
+            talk.ask("artifact_put", **put)
+        assert (refused.value.rule or refused.value.code) == "disk_floor"
+        assert len(talk.ask("artifacts_missing")["artifacts"]) == 1, "it is waited for all the same"
+    assert not on_shelf(node).exists()
+    assert [*(node.home / "artifacts").glob(".*")] == [], "and nothing of it was begun"
+    daemon.stop()
+    node.configure(disk_floor=0)
+    node.start()
+    with node.one_talk() as talk:
+        assert talk.ask("artifact_put", **put) == {"have": len(CONTENT), "done": True}
 
 
 def test_a_large_file_is_taken_while_the_node_answers(node: Node) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from agent_node.home import Home
+from agent_node.program import folder_of, remove_old
 from agent_node.status import SCHEMA
 from agent_node.store.schema import VERSION
 from tests.node.daemon.living import PATIENCE_S, Bell, until
+from tests.node.processes.test_as_an_ordinary_user import as_nobody
 from tests.node.upgrading.programs import (
     IMPATIENT,
     Keys,
@@ -20,6 +25,8 @@ from tests.node.upgrading.programs import (
     a_program,
 )
 from tests.node.wire.processes import Program
+
+OLD, GONE = (f"agent-node-{digit * 12}.pyz" for digit in "ab")
 
 
 def a_task_that_waits(node: ProgramNode, gate: Bell, log: Path) -> str:
@@ -177,6 +184,35 @@ def test_a_program_stays_while_a_process_of_this_home_is_named_by_it(
         assert node.programs == {new.name, third.name} | ({old.name} if of_ours else set())
     finally:
         bystander.communicate(b"\n", PATIENCE_S)
+
+
+def test_a_program_whose_place_cannot_be_looked_at_is_taken_for_one_of_ours() -> None:
+    """Another user's process names a program in a folder that is closed to us: it may be a link to
+    our own, and what may be run is not taken away. Seen to fail without that: the program went.
+    """
+
+    def claim() -> None:
+        with tempfile.TemporaryDirectory(dir="/tmp") as own:
+            home = Home(Path(own))
+            folder_of(home).mkdir()
+            for name in (OLD, GONE):
+                (folder_of(home) / name).write_bytes(b"")
+            assert remove_old(home, frozenset()) == [GONE], "no folder that is not there is ours"
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        open_, closed = Path(place), Path(place) / "closed"
+        open_.chmod(0o755)
+        closed.mkdir()
+        closed.chmod(0 if os.geteuid() else 0o700)  # to root nothing is closed: it is nobody there
+        bystander = subprocess.Popen(
+            [sys.executable, "-c", "input()", f"{closed}/way/{OLD}", f"{open_}/gone/{GONE}"],
+            stdin=subprocess.PIPE,
+        )
+        try:
+            as_nobody(claim)
+        finally:
+            closed.chmod(0o700)
+            bystander.communicate(b"\n", PATIENCE_S)
 
 
 def test_a_zygote_of_the_old_program_goes_with_its_daemon_and_a_new_one_starts_tasks(
