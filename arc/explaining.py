@@ -37,8 +37,9 @@ def explain(word: str) -> Page:
     pages = all_pages()
     asked = word.strip().rstrip(":").replace("/", ".")
     joined = "priority" if _PRIORITY.fullmatch(asked) else asked.lower().replace(" ", "_")
+    option = asked.lower().removeprefix("--").replace("-", "_").removesuffix("_usd")
     for known in (asked, asked.upper(), asked.lower(), f"ARC-{asked.upper()}", joined,
-                  *_by_end(asked)):  # fmt: skip
+                  *_by_end(asked), option):  # fmt: skip
         if known in pages:
             return pages[known]
     shown = safe_text(asked, WORD_MAX)

@@ -11,8 +11,11 @@ from pkgutil import iter_modules
 import pytest
 
 import arc.decisions
+from agent_node.readiness import DEPENDENCY_FAILED, SKIPPED
+from agent_node.retries import KINDS
 from agent_node.task import State
 from arc.config_keys import keys_of
+from arc.config_sources import HAPPENINGS
 from arc.errors import WrongUse
 from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain
 from arc.explaining import sections as sections_in
@@ -82,6 +85,43 @@ def test_every_word_of_a_node_has_a_page() -> None:
     assert (told | refusal_codes()) - set(all_pages()) == set()
 
 
+def words_behind(*makers: str) -> set[str]:
+    """The words of refusals, rules and failures, also where a constant stands for them."""
+    every = [source.tree for source in sources("agent_node", "arc", "sensors")
+             if not source.path.startswith("arc/joining/there/")]  # fmt: skip
+    constants = {(target.id, step.value.value) for tree in every for step in tree.body
+                 if isinstance(step, ast.Assign) and isinstance(step.value, ast.Constant)
+                 for target in step.targets
+                 if isinstance(target, ast.Name) and isinstance(step.value.value, str)}
+    calls = [node for tree in every for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    said = [one for call in calls for one in (
+        *(call.args if called(call) in makers else ()),
+        *(more.value for more in call.keywords if more.arg in {"rule", "error_kind"}))]
+    found = {one.value for one in said if isinstance(one, ast.Constant)}
+    found |= {value for one in said if isinstance(one, ast.Name)
+              for name, value in constants if name == one.id}
+    return {one for one in found if isinstance(one, str) and re.fullmatch("[a-z]+(_[a-z]+)*", one)}
+
+
+def called(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+
+
+def test_every_word_by_which_a_task_is_refused_kept_or_ended_has_a_page() -> None:
+    """Seen to fail: nothing looked at failures, nor at a word that stands in a constant."""
+    words = words_behind("Because", "Refused", "refuse", "_refused", "Objection")
+    assert words > {"over_budget", "budget_exceeded", "may_do_this_work", "stalled"}
+    words |= {*KINDS, *HAPPENINGS, DEPENDENCY_FAILED, SKIPPED, "interrupted"}
+    assert sorted(word for word in words if not is_explained(word)) == []
+
+
+def is_explained(word: str) -> bool:
+    try:
+        return bool(explain(word).text)
+    except WrongUse:
+        return False
+
+
 def test_what_nodes_say_is_explained_as_in_the_page_for_the_night() -> None:
     """The package carries its own copy, since docs/ is not installed; both say the same."""
     night = (ROOT / "docs/at-3am.md").read_text().split("\n| error |", 1)[1]
@@ -112,7 +152,9 @@ def test_a_page_names_only_keys_that_exist() -> None:
     ("stopped", "stopped"), ("ready", "READY"), ("arc-stopped", "ARC-STOPPED"),
     ("may_be_given", "may_be_given"), ("fleet-health", "fleet-health"), ("unseen", "unseen"),
     ("exit-codes", "exit-codes"), ("disk_floor", "disk_floor"), (" policy ", "policy"),
-    ("dead letter", "dead_letter"), ("no idle", "no_idle"), ("P5", "priority"),
+    ("deadline", "deadline"), ("budget_usd", "budget_usd"), ("--max-cost", "max_cost"),
+    ("max_cost_usd", "max_cost"), ("dead letter", "dead_letter"), ("no idle", "no_idle"),
+    ("P5", "priority"),
 ])
 def test_a_word_is_found_however_it_is_typed(typed: str, word: str) -> None:
     assert explain(typed).word == word
