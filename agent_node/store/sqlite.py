@@ -69,6 +69,7 @@ class SqliteStore:
     def spend_within(self, money: Money) -> None:
         """What node.toml says of money holds from now on."""
         self.live.money = money
+        self.applied += 1
         note_budgets(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
