@@ -30,7 +30,9 @@ UPDATE task SET need_set = coalesce(
        (SELECT s.id FROM need_set s WHERE s.needs = task.needs), need_set)
 """
 _FREE_DUE = f"{_FREE} WHERE uid IN (SELECT uid FROM care WHERE until <= :until)"
-_LET_GO = "UPDATE care SET until = NULL, elsewhere = 0 WHERE uid = ?"
+_LET_GO = """
+UPDATE care SET until = NULL, elsewhere = 0 WHERE uid IN (SELECT value FROM json_each(?))
+"""
 _FREE_ONE = f"{_FREE} WHERE uid = ?"
 _FORGET_GONE = """
 DELETE FROM care WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = care.uid)
@@ -111,9 +113,9 @@ def retried_count(tx: Transaction) -> int:
     return int(count)
 
 
-def let_go_of_care(tx: Transaction, uid: str) -> None:
-    """The task is another node's now. If it comes back, it has been tried elsewhere."""
-    tx.write_later(_LET_GO, (uid,))
+def let_go_of_care(tx: Transaction, *uids: str) -> None:
+    """These tasks are another node's now. If one comes back, it has been tried elsewhere."""
+    tx.write_later(_LET_GO, (json.dumps(uids),))
 
 
 def let_anyone(tx: Transaction, until: str) -> None:
@@ -129,7 +131,7 @@ def forgive(tx: Transaction, uid: str) -> None:
     known = "SELECT 1 FROM care WHERE uid = ? AND (until IS NOT NULL OR elsewhere = 1)"
     if tx.db.execute(known, (uid,)).fetchone():
         tx.db.execute(_FREE_ONE, (uid,))
-        tx.db.execute(_LET_GO, (uid,))
+        tx.db.execute(_LET_GO, (json.dumps([uid]),))
 
 
 def forget_marks(tx: Transaction) -> None:

@@ -13,11 +13,12 @@ from ..moves import Escrow, Move, Settle, Transferred
 from ..spec import hash_of
 from ..strict import JsonValue
 from ..task import State, Task
+from .batches import Step, all_new, all_or_none, begin_all
 from .move_tables import OF_A_MOVE
 from .rows import SET_ASIDE, find_task, task_aside
 from .senders import check_sender, check_term
 from .spending import Ask, afford_move
-from .transaction import Transaction, may_change
+from .transaction import Transaction, may_change, rows_to_json
 from .transfers import (
     Record,
     find_record,
@@ -45,12 +46,19 @@ _loose = itemgetter(
     "validate",
 )  # fmt: skip
 
+_MAY_LEAVE = f"""(pinned = 0 OR :even_if_pinned)
+   AND EXISTS (SELECT 1 FROM node WHERE state <> 'quarantined') AND {may_change(State.ESCROW)}"""
 _SET_ASIDE = f"""
 UPDATE task SET state = 'ESCROW', xfer = :xfer, shared = 1
- WHERE uid = :uid AND epoch = :epoch AND (pinned = 0 OR :even_if_pinned)
-   AND EXISTS (SELECT 1 FROM node WHERE state <> 'quarantined') AND {may_change(State.ESCROW)}
+ WHERE uid = :uid AND epoch = :epoch AND {_MAY_LEAVE}
 RETURNING {SET_ASIDE}, sha256
 """
+_SET_ALL_ASIDE = f"""
+UPDATE task SET state = 'ESCROW', xfer = j.value ->> 0, shared = 1 FROM json_each(:moves) j
+ WHERE uid = j.value ->> 1 AND epoch = j.value ->> 2 AND {_MAY_LEAVE}
+RETURNING task.xfer, {SET_ASIDE}, sha256
+"""
+_ESCROWED = Step("giver", "escrowed", "task_escrowed", "READY", "ESCROW")
 
 
 def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
@@ -60,9 +68,43 @@ def escrow(tx: Transaction, command: Escrow) -> tuple[Transferred, ...]:
         raise Refused("bad_request", text)
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
-    look_up(tx, (move.xfer for move in command.moves))
-    room, lease = REPLY_MAX, (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
-    answers: list[Transferred] = []
+    xfers = look_up(tx, [move.xfer for move in command.moves])
+    lease = (tx.clock.boot_id(), tx.clock.boottime() + command.lease_s)
+    return _escrow_all(tx, command, xfers, lease=lease) or _one_by_one(tx, command, lease)
+
+
+def _escrow_all(
+    tx: Transaction, command: Escrow, xfers: list[str], *, lease: tuple[str, float]
+) -> tuple[Transferred, ...] | None:
+    """The usual batch, at once; None: something stands out, and nothing was done."""
+    moves = command.moves
+    if tx.live.budgeted or not all_new(tx, xfers, [move.uid for move in moves]):
+        return None
+    check_term(tx, command.sender.term)
+    offers = all_or_none(tx, lambda: _set_all_aside(tx, command))
+    if offers is None:
+        return None
+    tx.moves(State.READY, State.ESCROW, len(moves))
+    begin_all(tx, _ESCROWED, moves, peer=command.to, why=command.why, by=command.sender.by,
+              lease=lease)  # fmt: skip
+    return tuple(map(offers.__getitem__, xfers))
+
+
+def _set_all_aside(tx: Transaction, command: Escrow) -> dict[str, Transferred] | None:
+    """By transfer what is offered; None: some may not leave, are damaged, or fill the reply."""
+    values = {"moves": rows_to_json(command.moves), "even_if_pinned": command.even_if_pinned}
+    rows = tx.db.execute(_SET_ALL_ASIDE, values).fetchall()
+    if len(rows) < len(command.moves) or any(hash_of(row[-2]) != row[-1] for row in rows):
+        return None
+    offers = {xfer: _offer(tx, xfer, row) for xfer, *row in rows}
+    size = sum(size_on_wire(offer.task) for offer in offers.values() if offer.task is not None)
+    return offers if size <= REPLY_MAX - ROOM_FOR_ONE else None
+
+
+def _one_by_one(
+    tx: Transaction, command: Escrow, lease: tuple[str, float]
+) -> tuple[Transferred, ...]:
+    room, answers = REPLY_MAX, list[Transferred]()
     for move in command.moves:
         answer = _escrow_one(tx, command, move, room=room, lease=lease)
         room -= 0 if answer.task is None else size_on_wire(answer.task)

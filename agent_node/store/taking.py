@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 from ..commands import Because
-from ..errors import BrokenRule
-from ..moves import Activate, Drop, Hold, Offer, Settle, Transferred
+from ..moves import Activate, Drop, Hold, Move, Offer, Settle, Transferred
 from ..spec import hash_of, spec_of
-from ..task import State, Task, with_fields
+from ..task import State, Task
+from .batches import Step, all_known, all_new, all_or_none, begin_all, end_all
 from .comings import arrived, forget_inputs
+from .copies import NOT_HERE, Copies, Here
 from .edges import tie_inputs
 from .move_tables import OF_A_MOVE
 from .past_attempts import keep_attempts
-from .rows import INSERT_OFFERED, INSERT_SILENT, Life, silent_row, travelled_row
+from .rows import Life
 from .senders import check_not_quarantined, check_sender, check_term
 from .spending import settle_at_home
-from .transaction import Transaction, may_change
+from .transaction import Transaction, may_change, to_json
 from .transfers import (
     Record,
     find_record,
@@ -30,58 +29,49 @@ from .transfers import (
     write_record,
 )
 
+_HELD = Step("taker", "held", "task_held", None, "HELD")
+_ARRIVED = Step("taker", "activated", "task_arrived", "HELD", "READY")
+
 
 def hold(tx: Transaction, command: Hold) -> tuple[Transferred, ...]:
     """Keep copies that do not run yet; refusals are recorded, so that a repeat hears the same."""
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
-    look_up(tx, (offer.xfer for offer in command.offers))
-    copies = _Copies(tx, command)
-    answers = tuple(_hold_one(tx, command, offer, copies) for offer in command.offers)
+    xfers = look_up(tx, [offer.xfer for offer in command.offers])
+    copies = Copies(tx, command)
+    answers = _hold_all(tx, command, copies, xfers) or tuple(
+        _hold_one(tx, command, offer, copies) for offer in command.offers
+    )
     copies.write()
     return answers
 
 
-class _Copies:
-    """The copies that one request brings, written together; and what was known here of each."""
-
-    def __init__(self, tx: Transaction, command: Hold) -> None:
-        self._tx, self._how, self._rows = tx, "", list[tuple[object, ...]]()
-        uids = json.dumps([offer.task.uid for offer in command.offers])
-        self._here: dict[str, _Here] = {
-            uid: (state, epoch, gone_at)
-            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (uids,))
-        }
-
-    def here(self, uid: str) -> _Here:
-        """State and epoch of the row, epoch of the tombstone."""
-        return self._here[uid]
-
-    def add(self, offer: Offer, life: Life, spec: str) -> None:
-        """This one is HELD from here on, under the epoch and with the source that it has here."""
-        task, tx, how = offer.task, self._tx, INSERT_SILENT
-        row = silent_row(tx, task, spec, life, xfer=offer.xfer, sha256=offer.sha256)
-        if row is None:
-            how, task = INSERT_OFFERED, with_fields(task, life._asdict())
-            row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
-                                sha256=offer.sha256)  # fmt: skip
-        if how != self._how:
-            self.write()  # they are numbered in the order in which they come
-        self._how = how
-        self._rows.append(row)
-        self._here[task.uid] = (State.HELD, life.epoch, self._here[task.uid][2])
-
-    def write(self) -> None:
-        """Before anybody looks for them in the table. The node must be active in this statement."""
-        if self._rows:
-            done = self._tx.db.executemany(self._how, self._rows).rowcount
-            if done != len(self._rows):
-                node = self._tx.node
-                raise BrokenRule(f"{node.name} is {node.state} and would have held a task")
-            self._rows = []
+def _hold_all(
+    tx: Transaction, command: Hold, copies: Copies, xfers: list[str]
+) -> tuple[Transferred, ...] | None:
+    """The usual batch, at once; None: something stands out, and nothing was done."""
+    offers = command.offers
+    if not all_new(tx, xfers, [offer.task.uid for offer in offers]):
+        return None
+    check_term(tx, command.sender.term)
+    if _node_objects(tx, command, coming=len(offers)) or not copies.all_new():
+        return None
+    specs = [spec_of(offer.task) for offer in offers]
+    for offer, spec in zip(offers, specs, strict=True):
+        if offer.task.key is not None or hash_of(spec) != offer.sha256:
+            return None
+    for offer, spec in zip(offers, specs, strict=True):
+        copies.add(offer, _life_here(tx, command, offer.task), spec)
+        keep_attempts(tx, offer.task)
+        tie_inputs(tx, offer.task)
+    tx.moves(None, State.HELD, len(offers))
+    begun = [Move(xfer, task.uid, task.epoch + 1, incarnation)
+             for xfer, task, _, incarnation in offers]  # fmt: skip
+    begin_all(tx, _HELD, begun, peer=command.giver, why=command.why, by=command.sender.by)
+    return tuple(Transferred(xfer, "held") for xfer in xfers)
 
 
-def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: _Copies) -> Transferred:
+def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: Copies) -> Transferred:
     record = find_record(tx, offer.xfer)
     if record is not None:
         asked = Settle(offer.xfer, offer.task.uid, command.giver, offer.peer_incarnation)
@@ -90,14 +80,14 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: _Copies) -> 
     if forgotten(tx, offer.xfer):
         return unknown_outcome(tx, offer.xfer)
     spec, here = spec_of(offer.task), copies.here(offer.task.uid)
-    if offer.task.key is not None or here != _NOT_HERE:
+    if offer.task.key is not None or here != NOT_HERE:
         copies.write()
     because = _node_objects(tx, command) or _task_objects(tx, offer, spec, here)
     if because is not None:
         if because.rule != "quarantined":
             write_record(tx, _record(command, offer, "refused", because))
         return Transferred(offer.xfer, "refused", because)
-    if here != _NOT_HERE:
+    if here != NOT_HERE:
         _replace_older_copy(tx, offer)
     task = offer.task
     copies.add(offer, _life_here(tx, command, task), spec)
@@ -127,7 +117,7 @@ def _life_here(tx: Transaction, command: Hold, task: Task) -> Life:
     return Life(task.epoch + 1, hops, source, stolen_from)
 
 
-def _node_objects(tx: Transaction, command: Hold) -> Because | None:
+def _node_objects(tx: Transaction, command: Hold, *, coming: int = 1) -> Because | None:
     node, live = tx.node, tx.live
     if node.state != "active":
         return Because(node.state, f"{node.name} is {node.state} {node.reason}".strip())
@@ -135,12 +125,12 @@ def _node_objects(tx: Transaction, command: Hold) -> Because | None:
         return Because("dispatcher_stopped", f"no dispatcher runs on {node.name}")
     if live.disk_low:
         return Because("disk_floor", f"{node.name} has too little free disk (disk_floor)")
-    if tx.count(State.READY) + tx.count(State.HELD) >= live.queue_max:
+    if tx.count(State.READY) + tx.count(State.HELD) + coming > live.queue_max:
         return Because("no_room", f"{live.queue_max} tasks wait here; queue_max allows no more")
     return None
 
 
-def _task_objects(tx: Transaction, offer: Offer, spec: str, here: _Here) -> Because | None:
+def _task_objects(tx: Transaction, offer: Offer, spec: str, here: Here) -> Because | None:
     task = offer.task
     if hash_of(spec) != offer.sha256:
         return Because("hash_mismatch", f"{task.uid} does not have the hash that came with it")
@@ -150,14 +140,6 @@ def _task_objects(tx: Transaction, offer: Offer, spec: str, here: _Here) -> Beca
     if gone_at is not None and gone_at >= task.epoch + 1:
         return Because("newer_known", f"{task.uid} was here at epoch {gone_at} already")
     return _key_taken(tx, task)
-
-
-_Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
-_NOT_HERE: _Here = (None, 0, None)
-_KNOWN_HERE = """
-SELECT j.value, t.state, coalesce(t.epoch, 0), x.epoch FROM json_each(?) j
-  LEFT JOIN task t ON t.uid = j.value LEFT JOIN tombstone x ON x.uid = j.value
-"""
 
 
 def _key_taken(tx: Transaction, task: Task) -> Because | None:
@@ -188,14 +170,42 @@ _ACTIVATE = f"""
 UPDATE task SET state = 'READY', xfer = NULL, ready_at = :now
  WHERE uid = :uid AND xfer = :xfer AND {may_change(State.READY, State.HELD)}
 """
+_ACTIVATE_ALL = f"""
+UPDATE task SET state = 'READY', xfer = NULL, ready_at = :now FROM json_each(:rows) j
+ WHERE uid = j.key AND xfer = j.value AND {may_change(State.READY, State.HELD)}
+"""
 
 
 def activate(tx: Transaction, command: Activate) -> tuple[Transferred, ...]:
     """HELD(x) becomes READY. Never refused for a pause, a drain or a full disk."""
     check_sender(tx, incarnation=command.sender.incarnation, term=None)
     tx.generation_due = True
-    look_up(tx, (move.xfer for move in command.moves))
-    return tuple(_activate_one(tx, command, move) for move in command.moves)
+    xfers = look_up(tx, [move.xfer for move in command.moves])
+    return _activate_all(tx, command, xfers) or tuple(
+        _activate_one(tx, command, move) for move in command.moves
+    )
+
+
+def _activate_all(
+    tx: Transaction, command: Activate, xfers: list[str]
+) -> tuple[Transferred, ...] | None:
+    """The usual batch, at once; None: something stands out, and nothing was done."""
+    records = all_known(tx, command.moves, side="taker", outcome="held")
+    if records is None or tx.live.budgeted or tx.live.graphs:
+        return None
+    check_term(tx, command.sender.term)
+    if not all_or_none(tx, lambda: _wake_all(tx, records)):
+        return None
+    tx.moves(State.HELD, State.READY, len(records))
+    end_all(tx, _ARRIVED, records, by=command.sender.by)
+    return tuple(Transferred(xfer, "activated") for xfer in xfers)
+
+
+def _wake_all(tx: Transaction, records: list[Record]) -> bool:
+    """Whether each of them was held for its transfer; all that were are READY now."""
+    rows = to_json({record.uid: record.xfer for record in records})
+    done = tx.db.execute(_ACTIVATE_ALL, {"rows": rows, "now": tx.stamp})
+    return done.rowcount == len(records)
 
 
 def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferred:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..clock import Clock, iso
 from ..compact import writer
@@ -25,6 +25,11 @@ _compact = writer(sorted_keys=True)
 def to_json(value: JsonValue | list[str]) -> str:
     """Compact text for a column; the usual empty list costs nothing."""
     return "[]" if value == [] else _compact(value)
+
+
+def rows_to_json(rows: Sequence[tuple[str | int | None, ...]]) -> str:
+    """A list of lists for `json_each`, so that one statement has the values of many rows."""
+    return _compact(cast("JsonValue", rows))
 
 
 def words_to_json(words: list[str]) -> str:
@@ -144,9 +149,9 @@ class Transaction:
             self.moved[state] = self.moved.get(state, 0) + number
         self.changed = True
 
-    def leaves(self, was: str) -> None:
+    def leaves(self, was: str, number: int = 1) -> None:
         """Count a row that goes, in a command that puts no other in its place."""
-        self.moved[was] = self.moved.get(was, 0) - 1
+        self.moved[was] = self.moved.get(was, 0) - number
         self._has_left = self.changed = True
 
     def _note_gone(self) -> None:
@@ -175,6 +180,24 @@ class Transaction:
         was, state = was and str(was), state and str(state)
         number = self.next_event
         self._events.append((number, self.stamp, uid, n, event, was, state, by, because, text))
+
+    def events(
+        self,
+        event: str,
+        told: Iterable[tuple[str, str, str]],
+        *,
+        n: int,
+        was: str | None,
+        state: str,
+        by: str,
+    ) -> int:
+        """The same of several tasks, each with its own reason and data; the number of the first."""
+        self.changed, stamp, first = True, self.stamp, self.next_event
+        self._events += [
+            (number, stamp, uid, n, event, was, state, by, because, text)
+            for number, (uid, because, text) in enumerate(told, first)
+        ]
+        return first
 
     @property
     def events_due(self) -> int:

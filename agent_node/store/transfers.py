@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from ..commands import Because
@@ -11,9 +9,10 @@ from ..moves import Fenced, Settle, Transferred
 from ..task import State
 from .by_state import by_state
 from .hearsay import hear_of
-from .transaction import Transaction
+from .transaction import Transaction, to_json
 
 Side = Literal["giver", "taker"]
+Way = Literal["to", "from"]
 
 
 class Record(NamedTuple):
@@ -61,12 +60,12 @@ _SET = (
 )
 
 
-def look_up(tx: Transaction, xfers: Iterable[str]) -> None:
-    """Read the records of a whole batch at once; `find_record` then knows them."""
-    wanted = list(xfers)
-    tx.records.update(dict.fromkeys(wanted))
-    for record in map(Record._make, tx.db.execute(_FIND_ALL, (json.dumps(wanted),))):
+def look_up(tx: Transaction, xfers: list[str]) -> list[str]:
+    """Read the records of a whole batch at once; `find_record` then knows them. The same ids."""
+    tx.records.update(dict.fromkeys(xfers))
+    for record in map(Record._make, tx.db.execute(_FIND_ALL, (to_json(xfers),))):
         tx.records[record.xfer] = record
+    return xfers
 
 
 def find_record(tx: Transaction, xfer: str) -> Record | None:
@@ -109,7 +108,7 @@ def set_outcome(tx: Transaction, xfer: str, outcome: str, because: Because | Non
     tx.changed = True
 
 
-def told(xfer: str, way: Literal["to", "from"], peer: str) -> str:
+def told(xfer: str, way: Way, peer: str) -> str:
     """What the event of a move says besides, as JSON: ids and names hold nothing to be escaped."""
     return f'{{"{way}":"{peer}","xfer":"{xfer}"}}'
 

@@ -1,0 +1,59 @@
+"""Gathers the copies that one request brings, and knows what was here of each before."""
+
+from __future__ import annotations
+
+from ..errors import BrokenRule
+from ..moves import Hold, Offer
+from ..task import State, with_fields
+from .rows import INSERT_OFFERED, INSERT_SILENT, Life, silent_row, travelled_row
+from .transaction import Transaction, to_json
+
+Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
+NOT_HERE: Here = (None, 0, None)
+_KNOWN_HERE = """
+SELECT j.value, t.state, coalesce(t.epoch, 0), x.epoch FROM json_each(?) j
+  LEFT JOIN task t ON t.uid = j.value LEFT JOIN tombstone x ON x.uid = j.value
+"""
+
+
+class Copies:
+    """The copies that one request brings, written together; and what was known here of each."""
+
+    def __init__(self, tx: Transaction, command: Hold) -> None:
+        self._tx, self._how, self._rows = tx, "", list[tuple[object, ...]]()
+        uids = to_json([offer.task.uid for offer in command.offers])
+        self._here: dict[str, Here] = {
+            uid: (state, epoch, gone_at)
+            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (uids,))
+        }
+
+    def here(self, uid: str) -> Here:
+        """State and epoch of the row, epoch of the tombstone."""
+        return self._here[uid]
+
+    def all_new(self) -> bool:
+        """Whether nothing is or was here of any of them."""
+        return all(known == NOT_HERE for known in self._here.values())
+
+    def add(self, offer: Offer, life: Life, spec: str) -> None:
+        """This one is HELD from here on, under the epoch and with the source that it has here."""
+        task, tx, how = offer.task, self._tx, INSERT_SILENT
+        row = silent_row(tx, task, spec, life, xfer=offer.xfer, sha256=offer.sha256)
+        if row is None:
+            how, task = INSERT_OFFERED, with_fields(task, life._asdict())
+            row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
+                                sha256=offer.sha256)  # fmt: skip
+        if how != self._how:
+            self.write()  # they are numbered in the order in which they come
+        self._how = how
+        self._rows.append(row)
+        self._here[task.uid] = (State.HELD, life.epoch, self._here[task.uid][2])
+
+    def write(self) -> None:
+        """Before anybody looks for them in the table. The node must be active in this statement."""
+        if self._rows:
+            done = self._tx.db.executemany(self._how, self._rows).rowcount
+            if done != len(self._rows):
+                node = self._tx.node
+                raise BrokenRule(f"{node.name} is {node.state} and would have held a task")
+            self._rows = []
