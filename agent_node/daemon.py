@@ -76,7 +76,7 @@ class Daemon:
         )
         self._arrivals = Arrivals(self.dispatcher)
         self._drains = Drains(self.dispatcher, self._arrivals, self._timers)
-        self._upkeep = Upkeep(store, self.dispatcher, self._timers, home)
+        self._upkeep = Upkeep(store, self.dispatcher, self._timers, home, lambda: self._dirty)
         self._answers = Answers(store, home=home, settings=settings, clock=clock, host=self)
         self._reporter = Reporter(home, clock, self._report)
         self.dispatcher.before_start = self._reporter.deny_idle

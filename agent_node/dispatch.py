@@ -6,7 +6,6 @@ import os
 import selectors
 from collections.abc import Callable
 
-from .attempts import create_folder
 from .baggage import Baggage
 from .clock import Clock
 from .commands import Claim, Claimed, Command, Finish, Finished, Result, Started
@@ -25,6 +24,7 @@ from .other_evidence import Unseen
 from .other_user import OtherUser, find_other_user
 from .processes import Identity, open_pidfd
 from .runs import Run, Runs
+from .spare_folder import Folders
 from .starters import Starters
 from .stopping import Stopping
 from .store.sqlite import SqliteStore
@@ -53,6 +53,7 @@ class Dispatcher:
         later: Callable[[float, Callable[[], None]], None],
     ) -> None:
         self.store, self.runs = store, Runs()
+        self.folders = Folders(str(home.tasks))
         self.claiming, self.news = True, list[str]()
         self._home, self._settings, self._clock = home, settings, clock
         self._floor = Floor(home, store.live, settings, later)
@@ -106,7 +107,7 @@ class Dispatcher:
         task, n, boot_id = claimed.task, claimed.n, self._clock.boot_id()
         try:
             claimed = with_inputs(self.store, claimed)
-            folder = create_folder(str(self._home.tasks), task.uid, n)
+            folder = self.folders.create(task.uid, n)
         except (OSError, NodeError) as error:
             self._could_not_begin(task.uid, n, agent.name, error)
             return

@@ -1,4 +1,4 @@
-"""Does what a queue needs now and then: late starts, the generation, and letting go of the old."""
+"""Does what a queue needs now and then: late starts, the generation, a spare folder, removals."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ STARTS_WAIT_S = 0.05  # a start is written down with the next end, or after this
 RAISE_WAIT_S = 1.0
 # Whoever was answered is woken on this very processor, and waits for it while we look around.
 LOOK_WAIT_S = 0.02
+SPARE_WAIT_S = 0.05  # without a change: what follows an end has the processor first
 FORGET_EVERY_S, FORGET_AT_ONCE = 3600.0, 1000
 SHORTEN_EVERY_S = 60.0
 
@@ -27,11 +28,14 @@ class Upkeep:
     """Sets its own timers; each is set again before its work, so that a full disk ends none."""
 
     def __init__(
-        self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers, home: Home
-    ) -> None:
+        self, store: SqliteStore, dispatcher: Dispatcher, timers: Timers, home: Home,
+        came: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`came` tells whether something came that nobody has looked at yet."""
         self._store, self._dispatcher, self._timers = store, dispatcher, timers
         self._home, self._shelf = home, shelf_of(home.root)
-        self._flushing = self._raising = self._looking = False
+        self._flushing = self._raising = self._looking = self._sparing = self._still = False
+        self._came = came
         self._told = set[str]()  # tasks whose folders were said to stay
 
     def begin(self) -> None:
@@ -47,6 +51,8 @@ class Upkeep:
         if self._store.unraised and not self._raising:
             self._raising = True
             self._timers.later(RAISE_WAIT_S, self._raise)
+        self._still = False
+        self._spare_soon()
 
     def look_soon(self, look: Callable[[], None]) -> None:
         """For what nobody waits for; whatever else comes before that is looked at with it."""
@@ -57,6 +63,23 @@ class Upkeep:
     def _look(self, look: Callable[[], None]) -> None:
         self._looking = False
         look()
+
+    def _spare_soon(self) -> None:
+        """Once nothing has changed for a moment; a node that has its spare sets no timer."""
+        if self._lacks_spare() and not self._sparing:
+            self._sparing = self._still = True
+            self._timers.later(SPARE_WAIT_S, self._spare)
+
+    def _lacks_spare(self) -> bool:
+        return not self._dispatcher.runs and not self._dispatcher.folders.has_spare
+
+    def _spare(self) -> None:
+        """Never on the way of work: neither where something runs nor where it may be about to."""
+        self._sparing = False
+        if not self._still or self._came():
+            self._spare_soon()
+        elif self._lacks_spare():
+            self._dispatcher.folders.make_spare()
 
     def _flush(self) -> None:
         self._flushing = False

@@ -47,9 +47,9 @@ ROOMS = (
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
-          *node("attempts job zygote zygote_link handing shim watching output killing processes"
-                " traces cgroups evidence verdicts answers other_evidence other_user own_code"
-                " becoming workplace speaking warden rousing judge gathering belongings"
+          *node("attempts spare_folder job zygote zygote_link handing shim watching output killing"
+                " processes traces cgroups evidence verdicts answers other_evidence other_user"
+                " own_code becoming workplace speaking warden rousing judge gathering belongings"
                 " named_files porter carrying"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",

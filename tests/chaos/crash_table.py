@@ -58,7 +58,7 @@ HUB = (
 # Places with a campaign of their own: at each step of an upgrade, at the first start of a home, and
 # where a node is idle that work comes to.
 UPGRADE = "tests/chaos/test_upgrade_crashes.py"
-REST = "a node at rest: test_a_node_at_rest_survives_every_fault_of_taking_idle_back"
+REST = "a node at rest: test_a_node_at_rest_survives_every_fault_of_what_it_keeps_ready"
 TOLD = "tests/chaos/test_graph_kills.py"
 FILES_LEFT = "tests/node/daemon/test_artifacts.py"
 ELSEWHERE = {
@@ -68,7 +68,9 @@ ELSEWHERE = {
     ), FILES_LEFT),
     **dict.fromkeys(("outbox.before_telling", "outbox.after_telling"), TOLD),
     "migrate.before_commit": "a new home: test_a_new_home_survives_every_fault_of_its_first_start",
-    **dict.fromkeys(("report.before_denial", "report.before_deny"), REST),
+    **dict.fromkeys((
+        "report.before_denial", "report.before_deny", "spare.before_inner", "spare.before_rename",
+    ), REST),
     **dict.fromkeys((
         "upgrade.before_program", "program.before_sync", "program.before_rename",
         "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",

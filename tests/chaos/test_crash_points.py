@@ -100,15 +100,17 @@ def test_a_new_home_survives_every_fault_of_its_first_start(
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("point", [name for name, where in ELSEWHERE.items() if where == REST])
-def test_a_node_at_rest_survives_every_fault_of_taking_idle_back(
+def test_a_node_at_rest_survives_every_fault_of_what_it_keeps_ready(
     make_node: MakeNode, tmp_path: Path, point: str, action: str
 ) -> None:
-    """Work comes to it: the program runs once, and does not read `idle`."""
+    """Work comes to it: the program runs once, and does not read `idle`; one spare is left."""
     node, reached, printed = make_node(), tmp_path / "reached", tmp_path / "printed"
     node.env["ARC_FAILPOINT_SEEN"] = str(reached)
     daemon = node.start(failpoint=f"{point}:{action}")
-    if point == "report.before_deny":
+    used = point in {"report.before_deny", "spare.before_rename"}  # when work comes
+    if used:
         until(lambda: [*node.home.glob(".fleet-status.json.*")], "what takes idle back")
+        until(lambda: [*node.home.glob("tasks/.next/1")], "a spare folder")
         uid = node.add(reads_idle(printed))
     until(reached.exists, point)
     if action == "stop":
@@ -118,11 +120,13 @@ def test_a_node_at_rest_survives_every_fault_of_taking_idle_back(
     elif action == "kill":
         assert daemon.ended() == -signal.SIGKILL
         node.start()
-    if point == "report.before_denial":
+    if not used:
         uid = node.add(reads_idle(printed))
     node.until(uid, "COMPLETED")
     assert "Traceback" not in daemon.said
     assert printed.read_text() == ' "idle": false,\n'
+    until(lambda: [*node.home.glob("tasks/.next/1")], "a spare folder")
+    assert [path.name for path in node.home.glob("tasks/.*")] == [".next"]
 
 
 def reads_idle(printed: Path) -> str:

@@ -154,10 +154,10 @@ def test_a_claim_given_up_on_a_full_disk_is_given_back_once_that_can_be_written(
 ) -> None:
     """Fails when the refusal leaves `fill`: the task stays CLAIMED, and nothing watches it."""
 
-    def full(tasks: str, uid: str, n: int) -> AttemptFolder:
+    def full(uid: str, n: int) -> AttemptFolder:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(dispatch, "create_folder", full)
+    monkeypatch.setattr(desk.dispatcher.folders, "create", full)
     desk.dispatcher.fill()
     assert (desk.state, len(desk.dispatcher.runs)) == ("CLAIMED", 0)
     desk.dispatcher.claiming = False
