@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.budget import Money
 from agent_node.clock import iso
 from agent_node.commands import Wake
 from agent_node.looks import SAME_S, Looks
+from agent_node.store.sqlite import SqliteStore
 from tests.builders import uid
 from tests.node.wire import talking
 from tests.node.wire.talking import Talk
@@ -44,6 +46,12 @@ def an_attempt_to_change(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     talk.store.apply(Wake())
 
 
+def another_limit_in_node_toml(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail when only commands are counted: node.toml is read without one."""
+    assert isinstance(talk.store, SqliteStore)
+    talk.store.spend_within(Money("1"))
+
+
 def a_daemon_that_stops(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk.host, "dispatching", False)
 
@@ -57,8 +65,10 @@ def time(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "happens", [a_change, an_attempt_to_change, a_daemon_that_stops, another_file, time]
-)
+    "happens",
+    [a_change, an_attempt_to_change, another_limit_in_node_toml, a_daemon_that_stops, another_file,
+     time],
+)  # fmt: skip
 def test_it_is_made_anew_after(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, happens: Callable[..., None]
 ) -> None:
