@@ -77,12 +77,16 @@ def _out(answer: Waiting, *, more: int) -> JsonObject:
 
 async def has_gone_on(hub: Hub, found: Found, said: JsonObject) -> Found | None:
     """The task as it is now, if all that it waited for has ended and it waits no more: it was read
-    before they were, and a short graph ends in between. None: it still waits.
+    before they were, and a short graph ends in between. None: it still waits, or cannot be found
+    once more, and then what was found stands.
     """
     edges = said.get("waits_for")
     if not isinstance(edges, list) or not edges or said["waits_for_more"]:
         return None
     if not all(isinstance(one, dict) and one["state"] in OVER for one in edges):
         return None
-    again = await find_task(hub, found.uid)
+    try:
+        again = await find_task(hub, found.uid)
+    except (NotFound, NotFoundYet):
+        return None
     return None if again.task.state == BLOCKED else again

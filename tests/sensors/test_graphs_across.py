@@ -12,12 +12,14 @@ import pytest
 from agent_node import commands as c
 from agent_node.graph_words import Inputs
 from agent_node.strict import JsonObject, JsonValue
-from arc.errors import NodeRefused
+from arc.errors import NodeRefused, NotFoundYet
+from arc.hub import Hub
 from arc.journal import Journal
-from arc.operations import Told
+from arc.operations import Told, why_waiting
 from arc.operations.dags import dag_list, dag_show
 from arc.operations.dags_cancel import dag_cancel
 from arc.operations.dags_submit import dag_submit
+from arc.operations.finding import Found, find_task
 from arc.operations.status import status
 from arc.operations.tasks_change import tasks_add, tasks_retry
 from arc.operations.tasks_move import tasks_move
@@ -556,6 +558,25 @@ def test_why_says_when_that_ended_which_a_task_waited_for(day: Scene) -> None:
     assert edge["ended_at"]
     assert edge["says"] == f"done on iris at {edge['ended_at']}"
     assert "its queue is told in the next run of fleet-graphs" in str(said["result"])
+
+
+def test_why_of_a_task_whose_node_falls_silent_meanwhile_tells_what_it_found(
+    day: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: `ARC-NOT-FOUND-YET` in the place of an answer that was there."""
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    runs_it(day, "iris")
+
+    async def found_no_more(hub: Hub, part: str) -> Found:
+        if part == uid(2):
+            raise NotFoundYet(f"{part}: no node that answered has such a task")
+        return await find_task(hub, part)
+
+    monkeypatch.setattr(why_waiting, "find_task", found_no_more)
+    said = day.tells(why_task, task=uid(2)).data
+    assert said["state"] == "PENDING"
+    assert len(rows(said["waits_for"])) == 1
 
 
 def test_a_woken_round_that_has_nothing_to_tell_is_not_written_down(day: Scene) -> None:
