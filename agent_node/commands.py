@@ -121,7 +121,7 @@ class Validate(Command["bool"]):
 
 @dataclass(frozen=True)
 class Result:
-    """How an attempt ended. `interrupted` costs no retry and is counted, three times at most;
+    """How an attempt ended. `interrupted` costs no retry and is counted, the third parks its task;
     `requeued`, which the node itself wanted, is not even counted; `unproved` parks the task, and
     so does `unvalidated`: the program ended well, and nobody could judge its output.
     """
