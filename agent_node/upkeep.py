@@ -44,7 +44,7 @@ class Upkeep:
         self._shorten_now_and_then()
 
     def after_changes(self) -> None:
-        """See to it that what was put off is written soon."""
+        """See to it that what was put off is written soon, and that a spare folder lies ready."""
         if self._dispatcher.owes_starts and not self._flushing:
             self._flushing = True
             self._timers.later(STARTS_WAIT_S, self._flush)

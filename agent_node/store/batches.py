@@ -47,8 +47,8 @@ class Step(NamedTuple):
 
 
 def all_new(tx: Transaction, xfers: Sequence[str], uids: Iterable[str]) -> bool:
-    """Whether none of these transfers, just looked up, was ever heard of here, and each of them is
-    about another task.
+    """Whether these transfers, just looked up, are several, none of which was ever heard of here,
+    and each of them is about another task.
     """
     return (
         len(xfers) >= AT_ONCE_FROM
@@ -61,8 +61,8 @@ def all_new(tx: Transaction, xfers: Sequence[str], uids: Iterable[str]) -> bool:
 def all_known(
     tx: Transaction, moves: Sequence[Settle], *, side: Side, outcome: str
 ) -> list[Record] | None:
-    """The records of these transfers, just looked up; None: some of them are not at this outcome,
-    or not what the move says. Who names one twice is answered twice.
+    """The records of these transfers, just looked up; None: there is one alone, or some of them are
+    not at this outcome, or not what the move says. Who names one twice is answered twice.
     """
     if len(moves) < AT_ONCE_FROM:
         return None

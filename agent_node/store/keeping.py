@@ -25,7 +25,7 @@ _ONE = {"move": ":xfer, :peer, :peer_incarnation"}
 _KEEP_MOVED = _KEEP.format(
     **_ONE, rows=f"task WHERE uid = :uid AND xfer = :xfer AND {may_change(State.MOVED)}"
 )
-_KEEP_ROW = _KEEP.format(**_ONE, rows="task WHERE uid = :uid AND true")
+_KEEP_ROW = _KEEP.format(**_ONE, rows="task WHERE uid = :uid")
 # Of many moves their records say the rest; the rows come in the order of the moves.
 _KEEP_ALL_MOVED = _KEEP.format(move="xfer, peer, peer_incarnation", rows=f"""(
        SELECT x.uid AS moved, x.xfer AS by_move, x.peer, x.peer_incarnation

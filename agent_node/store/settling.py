@@ -81,7 +81,7 @@ def _commit_all(
     if records is None or tx.live.budgeted:
         return None
     check_term(tx, command.sender.term)
-    for _ in records:
+    for _ in records:  # as often as one by one: a test may strike at the nth
         failpoint("commit.before_move")
     if not all_or_none(tx, lambda: _move_all(tx, records)):
         return None
