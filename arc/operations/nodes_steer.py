@@ -12,7 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State
 from arc.asking import read_listed
 from arc.decisions.draining import PINNED
-from arc.decisions.view import QueueUnseen
+from arc.decisions.view import NodeUnseen, QueueUnseen
 from arc.errors import ArcError, NeedsWord, WrongUse
 from arc.looking import look
 from arc.planning import drain_of
@@ -20,7 +20,7 @@ from arc.schedule import Schedule
 from arc.stood import noted, stood_in
 
 from . import Told
-from .everybody import check_node, incarnation_of, link_of, nothing_changed
+from .everybody import check_node, incarnation_of, link_of, nothing_changed, partial_of
 from .plan import counts_of, kept_of, steps
 
 if TYPE_CHECKING:
@@ -74,26 +74,31 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
         report = await schedule.run_now(REBALANCE, f"{name} drains")
         told.data["summary"] = report.summary
     elif not asked.has("agent"):  # of an agent alone no task leaves the node
-        told.data["drain"] = await _trial(hub, name)
+        told.data["drain"], unread = await _trial(hub, name)
+        told = replace(told, exit=3 if unread else 0, partial=unread)
     return told
 
 
-async def _trial(hub: Hub, name: str) -> JsonObject:
+async def _trial(hub: Hub, name: str) -> tuple[JsonObject, tuple[JsonObject, ...]]:
     """Where each of its waiting tasks would go, or by which rule it would stay; or why that is not
-    known.
+    known. And who could not be read for it: this node, or one that might take something.
     """
     async with hub.moving:  # moves half way would be counted twice
-        plan = await drain_of(await look(hub), name)
+        seen = await look(hub)
+        plan, silent = await drain_of(seen, name), seen.view.silent
         if isinstance(plan, QueueUnseen):
-            return {"known": False, "rule": plan.rule, "because": plan.because}
+            unread = NodeUnseen(name, plan.rule, plan.because, plan.code)
+            return ({"known": False, "rule": plan.rule, "because": plan.because},
+                    partial_of((*silent, unread)))  # fmt: skip
         pinned = any(one.rule == "pinned" for one in plan.counts)
         stays = await _pinned(hub, name) if pinned else []
     paused = hub.journal.words.fleet_paused()
-    return {
+    trial: JsonObject = {
         "known": True, "moves": steps(plan.steals),
         "stays": [*kept_of(plan.kept, len(plan.kept)), *stays],
         "counts": counts_of(plan.counts), "fleet_paused": paused is not None,
     }  # fmt: skip
+    return trial, partial_of(silent)
 
 
 async def _pinned(hub: Hub, name: str) -> list[JsonValue]:

@@ -60,7 +60,9 @@ def test_a_node_without_waiting_tasks_is_said_to_have_none(desk: Desk) -> None:
 def test_a_queue_that_could_not_be_read_is_not_said_to_be_empty(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, unheard: str
 ) -> None:
-    """Seen to fail without the care for each: 0 tasks would move, as of an empty one."""
+    """Seen to fail without the care for each: 0 tasks would move, as of an empty one; and with 0,
+    as if every node had been read.
+    """
     desk.waits("loom", 1, skills=["arc-research"])
     link = desk.hub.links["loom"]
     ask = link.ask
@@ -74,6 +76,19 @@ def test_a_queue_that_could_not_be_read_is_not_said_to_be_empty(
     text, data = desk.both(*DRY)
     assert "  what would move is not known: " in text.out
     assert (data["drain"]["known"], "moves" in data["drain"]) == (False, False)
+    assert (text.code, partial(desk)) == (3, ["loom"])
+
+
+def partial(desk: Desk) -> list[str]:
+    """Who is said not to have been read."""
+    return [one["node"] for one in desk.arc(*DRY, "--json").envelope["partial"]]
+
+
+def test_who_might_take_something_and_was_not_seen_is_named(desk: Desk) -> None:
+    """Seen to fail: its tasks would go to the hub's queue, and nobody was said to be away."""
+    desk.waits("loom", 1, skills=["arc-research"])
+    desk.nodes.switch_off("iris")
+    assert (desk.arc(*DRY).code, partial(desk)) == (3, ["iris"])
 
 
 def test_a_drain_of_one_agent_moves_no_task_and_names_none(desk: Desk) -> None:
