@@ -19,6 +19,7 @@ from .door import ask_daemon
 from .errors import NodeError
 from .home import OTHERS, Home, check_home, connect, holder_of
 from .mounts import file_system_of, read_mountinfo
+from .spare_folder import SPARE, is_taken
 from .text import counted, size
 from .ulid import is_ulid
 
@@ -44,6 +45,7 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
         return [*checks, Check("settings", "finding", str(error), f"edit {home.config}")]
     checks.append(Check("settings", "ok", f"{home.config}: read, node {settings.name}"))
     checks += [check_disk(home, settings), check_journal(home, settings), *check_folders(home)]
+    checks += check_spare(home)
     checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
     return [*checks, *check_agents(home, settings), check_cgroups(find_base), check_path(environ)]
 
@@ -236,6 +238,14 @@ def check_folders(home: Home) -> Iterator[Check]:
     then = "; then ask again for the others" if number > FOLDERS_SHOWN else ""
     fix = f"sudo rm -r --one-file-system {some}; within an hour those tasks are let go of{then}"
     yield Check("old tasks", "finding", text, fix)
+
+
+def check_spare(home: Home) -> Iterator[Check]:
+    """Whether somebody put something where a folder lies ready for the next task."""
+    if is_taken(str(home.tasks)):
+        text = (f"{home.tasks / SPARE} holds what no daemon put there, so no folder lies ready for"
+                " the next task; it starts all the same")  # fmt: skip
+        yield Check("spare folder", "note", text, "look at it, and move it away")
 
 
 def check_agent(agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[Check]:

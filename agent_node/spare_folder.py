@@ -90,6 +90,22 @@ class Folders:
         return _look(self._spare), _look(f"{self._spare}/{FIRST}")
 
 
+def is_taken(tasks_dir: str) -> bool:
+    """Whether there is anything in the spare's place but what a daemon makes, or nothing."""
+    spare = f"{tasks_dir}/{SPARE}"
+    try:
+        names = os.listdir(spare) if not os.path.islink(spare) else [SPARE]
+        return names not in ([], [FIRST]) or (names == [FIRST] and _holds_any(f"{spare}/{FIRST}"))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # no folder, or none of ours
+
+
+def _holds_any(folder: str) -> bool:
+    return os.path.islink(folder) or bool(os.listdir(folder))
+
+
 def _look(path: str) -> _Look:
     found = os.lstat(path)
     return _Look(

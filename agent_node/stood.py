@@ -25,11 +25,12 @@ def stood_before(result: Mapping[str, object], *, dry_run: bool) -> str:
 
 
 def _who_and_when(was: Mapping[str, object]) -> str:
-    """Since when it is so; and who said last why, where somebody has given another reason since."""
+    """Since when it is so, where that is known; and who said last why, if that was later."""
     by, at, since = _text(was, "by"), _text(was, "at"), _text(was, "since")
-    if by and at and since not in ("", at):
-        return f", since {since}, last by {by} at {at}"
-    return (f", by {by}" if by else "") + (f", since {since or at}" if since or at else "")
+    if since and since == at:
+        return (f", by {by}" if by else "") + f", since {since}"
+    last = f", last by {by}" if by else ", last said"
+    return (f", since {since}" if since else "") + (f"{last} at {at}" if at else "")
 
 
 def _fate(result: Mapping[str, object], was: Mapping[str, object], *, verb: str) -> str:

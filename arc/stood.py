@@ -47,4 +47,4 @@ def word_before(word: Word | None, state: str, *, since: datetime | None) -> Jso
     if word is None:
         return {}
     return {"was": {"state": state, "reason": word.reason, "by": word.by, "at": iso(word.at),
-                    "since": iso(min(since or word.at, word.at))}}  # fmt: skip
+                    "since": iso(min(since, word.at)) if since else None}}  # fmt: skip

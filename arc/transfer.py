@@ -130,8 +130,9 @@ class _Batch:
         kept = [xfer for xfer in taken if held[xfer].outcome == "held"]
         committed, _ = await asyncio.gather(self._commit(kept), self._abort(refused, held))
         await self._finish(committed)
-        await asyncio.sleep(SETTLE_AFTER_S)
-        await self._settled()
+        if self._over:
+            await asyncio.sleep(SETTLE_AFTER_S)
+            await self._settled()
 
     async def _escrow(self) -> dict[str, Moved]:
         """What the giver set aside; the rest stays where it is."""

@@ -7,8 +7,12 @@ import asyncio
 import pytest
 
 from agent_node import commands as c
+from agent_node.clock import parse_iso
+from agent_node.stood import stood_before
 from agent_node.strict import JsonObject
+from arc.journal_words import Word
 from arc.owing import tell_owed
+from arc.stood import word_before
 from tests.hub.cli.desk import Desk
 from tests.hub_nodes import twisted
 
@@ -59,6 +63,16 @@ def test_a_second_pause_without_a_reason_leaves_the_first_one(desk: Desk) -> Non
     assert (data["already"], data["reason"]) == (True, "disk swap")
     assert data["was"] == {
         "state": "paused", "reason": "disk swap", "by": "human:ada", "at": AT, "since": AT}
+
+
+def test_since_when_is_not_guessed_where_the_log_tells_it_no_more() -> None:
+    """Seen to fail: after 30 days the last reason's time stood as that from which on it was so."""
+    word = Word("", "audit", "human:bob", parse_iso(AT))
+    was = word_before(word, "paused", since=None)
+    assert was["was"] == {"state": "paused", "reason": "audit", "by": "human:bob", "at": AT,
+                          "since": None}  # fmt: skip
+    said = stood_before({"state": "paused", "already": True, **was}, dry_run=False)
+    assert said == f"it was paused already, last by human:bob at {AT}: audit; that stays as it is"
 
 
 @pytest.mark.parametrize("of", [("nodes", "pause", "loom"),

@@ -190,7 +190,8 @@ def test_a_dry_pause_says_what_would_be(desk: Desk) -> None:
 WAS = {"state": "paused", "reason": "disk swap", "by": "human:eve", "at": "2026-03-10T03:45:00Z"}
 BEGAN = "2026-03-01T00:00:00Z"
 REWORDED = f"it was paused already, since {BEGAN}, last by human:eve at {WAS['at']}: disk swap"
-BEFORE = "it was paused already, by human:eve, since 2026-03-10T03:45:00Z: disk swap"
+BEFORE = f"it was paused already, last by human:eve at {WAS['at']}: disk swap"  # no more is known
+EVER_SINCE = f"it was paused already, by human:eve, since {WAS['at']}: disk swap"
 
 
 @pytest.mark.parametrize(("words", "reply", "said"), [
@@ -204,7 +205,7 @@ BEFORE = "it was paused already, by human:eve, since 2026-03-10T03:45:00Z: disk 
     ([], {"reason": "audit", "was": {**WAS, "reason": ""}},
      f"{BEFORE.removesuffix(': disk swap')}, without a reason"),
     ([], {"reason": "audit", "was": {**WAS, "since": WAS["at"]}},
-     f"{BEFORE}; that reason is replaced"),
+     f"{EVER_SINCE}; that reason is replaced"),
     ([], {"reason": "audit", "was": {**WAS, "since": BEGAN}},
      f"{REWORDED}; that reason is replaced"),
     ([], {"reason": "audit", "was": {**WAS, "reason": "disk\x1b[2J swap"}},

@@ -67,7 +67,9 @@ def test_a_spare_that_holds_something_is_left_and_work_goes_on(node: Node) -> No
         uid = node.add("true")
         assert node.until(uid, "COMPLETED").get("output") is None
         assert planted.exists()
-    assert node.cli("doctor", code=None)["data"]
+    (told,) = [one for one in node.cli("doctor", code=None)["data"]["checks"]
+               if one["check"] == "spare folder"]  # fmt: skip
+    assert str(node.home / "tasks" / ".next") in told["text"]
 
 
 def test_a_home_with_another_journal_and_another_users_way_has_one_too(

@@ -14,7 +14,7 @@ import pytest
 from agent_node import spare_folder
 from agent_node.attempts import AttemptExists, list_attempts
 from agent_node.errors import BadInput
-from agent_node.spare_folder import Folders
+from agent_node.spare_folder import Folders, is_taken
 from agent_node.timers import Timers
 from agent_node.ulid import fresh_ulid
 from agent_node.upkeep import SPARE_WAIT_S, Upkeep
@@ -219,6 +219,33 @@ def test_what_somebody_put_there_is_never_removed(
     assert {path: inode(path) for path in tmp_path.rglob("*") if path.name != "1"} == before
     if tamper is not put_into_the_outer:
         assert (tmp_path / ".next" / "1").exists()
+
+
+def test_what_is_not_a_daemons_in_the_spares_place_is_told(tmp_path: Path) -> None:
+    """`agent-node doctor` says so; an empty place, an empty spare and half of one are usual."""
+    tasks, spare = str(tmp_path), tmp_path / ".next"
+    usual = [is_taken(tasks)]
+    spare.mkdir()
+    usual.append(is_taken(tasks))
+    (spare / "1").mkdir()
+    usual.append(is_taken(tasks))
+    assert usual == [False] * 3
+    (spare / "1" / "note").write_text("x")
+    assert is_taken(tasks)
+    (spare / "1" / "note").unlink()
+    (spare / "2").mkdir()
+    assert is_taken(tasks)
+    (spare / "1").rmdir()
+    (spare / "2").rmdir()
+    (spare / "1").symlink_to(tmp_path)
+    assert is_taken(tasks)
+    (spare / "1").unlink()
+    spare.rmdir()
+    spare.write_text("x")
+    assert is_taken(tasks)
+    spare.unlink()
+    spare.symlink_to(tmp_path)
+    assert is_taken(tasks)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
