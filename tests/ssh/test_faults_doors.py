@@ -200,9 +200,9 @@ def test_a_name_that_is_long_looked_up_holds_nobody_up(lab: Lab, tmp_path: Path)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as resolver:
         resolver.bind((HUB_ADDRESS, 53))
         resolver.settimeout(10)
-        began = now()
         fleet.up(within=("unshare", "--mount", "sh", "-c", MUTE_RESOLVER, str(conf)))
         asked, _ = resolver.recvfrom(512)
+        began = now()  # of the lookup; how long a hub takes to start is another matter
         assert b"ghost" in asked
         for name in fleet.homes:  # who asks for the status waits for the name, too
             well_again(fleet, name, began, within_s=BACK_S)
