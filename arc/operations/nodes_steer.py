@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso, parse_iso
+from agent_node.lines import encode
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 SECONDS_MAX = 30 * 86_400.0
 REBALANCE = "fleet-rebalance"
 PAGE, PAGES_MAX = 1000, 10  # of waiting tasks, for those that are pinned
+TRIAL_S = 30.0  # for all pages of a queue together: nothing of the fleet moves meanwhile
+ROOM = 2 * 1024 * 1024  # bytes of each list of tasks: an answer is one line
 PAST = {"pause": "paused", "resume": "resumed", "drain": "draining"}
 
 
@@ -83,22 +89,33 @@ async def _trial(hub: Hub, name: str) -> tuple[JsonObject, tuple[JsonObject, ...
     """Where each of its waiting tasks would go, or by which rule it would stay; or why that is not
     known. And who could not be read for it: this node, or one that might take something.
     """
-    async with hub.moving:  # moves half way would be counted twice
-        seen = await look(hub)
-        plan, silent = await drain_of(seen, name), seen.view.silent
-        if isinstance(plan, QueueUnseen):
-            unread = NodeUnseen(name, plan.rule, plan.because, plan.code)
-            return ({"known": False, "rule": plan.rule, "because": plan.because},
-                    partial_of((*silent, unread)))  # fmt: skip
-        pinned = any(one.rule == "pinned" for one in plan.counts)
-        stays = await _pinned(hub, name) if pinned else []
+    silent: Sequence[NodeUnseen] = ()
+    try:
+        async with hub.moving, asyncio.timeout(TRIAL_S):  # moves half way would be counted twice
+            seen = await look(hub)
+            silent = seen.view.silent
+            plan = await drain_of(seen, name)
+    except TimeoutError:
+        plan = QueueUnseen(name, "silent", f"{name}: its queue was not read in {TRIAL_S:g} s")
+    if isinstance(plan, QueueUnseen):
+        unread = NodeUnseen(name, plan.rule, plan.because, plan.code)
+        return ({"known": False, "rule": plan.rule, "because": plan.because},
+                partial_of((*silent, unread)))  # fmt: skip
+    pinned = any(one.rule == "pinned" for one in plan.counts)
+    stays = [*kept_of(plan.kept, len(plan.kept)), *(await _pinned(hub, name) if pinned else [])]
     paused = hub.journal.words.fleet_paused()
     trial: JsonObject = {
-        "known": True, "moves": steps(plan.steals),
-        "stays": [*kept_of(plan.kept, len(plan.kept)), *stays],
-        "counts": counts_of(plan.counts), "fleet_paused": paused is not None,
+        "known": True, "moves": _with_room(steps(plan.steals)), "moves_count": len(plan.steals),
+        "stays": _with_room(stays), "counts": counts_of(plan.counts),
+        "fleet_paused": paused is not None,
     }  # fmt: skip
     return trial, partial_of(silent)
+
+
+def _with_room(entries: Sequence[JsonValue]) -> list[JsonValue]:
+    """The first of them, as many as one answer has room for; the counts have all."""
+    ends = accumulate(len(encode(one).encode()) for one in entries)
+    return [one for one, end in zip(entries, ends, strict=True) if end <= ROOM]
 
 
 async def _pinned(hub: Hub, name: str) -> list[JsonValue]:

@@ -26,6 +26,7 @@ from .look import Look
 
 PINNED_SHOWN = 20
 TASKS_SHOWN = 20
+BEYOND = "not_looked_at"  # the rule that counts what no page had
 
 
 def render_nodes(data: JsonObject, look: Look) -> str:
@@ -114,17 +115,27 @@ def _drained(data: JsonObject, look: Look) -> list[str]:
         return [f"what would move is not known: {said(drain.get('because'))}"]
     moves, stays = objects(drain, "moves"), objects(drain, "stays")
     short = shorts(moves, stays)
-    lines = [f"{counted(len(moves), 'waiting task')} would move"]
+    many = int(number(drain.get("moves_count", len(moves))))
+    lines = [f"{counted(many, 'waiting task')} would move"]
     lines += ["nothing moves while the fleet is paused"] if drain.get("fleet_paused") else []
     lines += _first([f"  {_named(one, short, look)} -> {_to(one.get('to'))}: "
-                     f"{said(one.get('because'))}" for one in moves])  # fmt: skip
-    counts = objects(drain, "counts")
-    stay = int(sum(number(one.get("count")) for one in counts))
-    lines += [f"{counted(stay, 'waiting task')} would stay"] if stay else []
-    lines += _first([f"  {_named(one, short, look)}: {said(one.get('rule'))}: "
-                     f"{said(one.get('because'))}" for one in stays])  # fmt: skip
+                     f"{said(one.get('because'))}" for one in moves], many)  # fmt: skip
+    return lines + _stay(objects(drain, "counts"), [
+        f"  {_named(one, short, look)}: {said(one.get('rule'))}: {said(one.get('because'))}"
+        for one in stays
+    ])  # fmt: skip
+
+
+def _stay(counts: list[JsonObject], named: list[str]) -> list[str]:
+    """Which tasks a drain would leave there; of what was not looked at nobody knows that."""
+    known = [one for one in counts if one.get("rule") != BEYOND]
+    stay = int(sum(number(one.get("count")) for one in known))
+    lines = [f"{counted(stay, 'waiting task')} would stay"] if stay else []
+    lines += _first(named, stay)
     lines += [f"  {count} by {rule}{f': {said(why)}' if why else ''}"
-              for rule, count, why in by_count(counts) if stay > len(stays)]  # fmt: skip
+              for rule, count, why in by_count(known) if stay > len(named)]  # fmt: skip
+    lines += [f"{counted(count, 'waiting task')} not looked at: {said(why)}"
+              for rule, count, why in by_count(counts) if rule == BEYOND]  # fmt: skip
     return lines
 
 
@@ -137,9 +148,10 @@ def _to(node: JsonValue) -> str:
     return "the hub's queue" if node == "inbox" else said(node)
 
 
-def _first(lines: list[str]) -> list[str]:
-    more = len(lines) - TASKS_SHOWN
-    return [*lines[:TASKS_SHOWN], *([f"  … and {more} more: --json has them all"] * (more > 0))]
+def _first(lines: list[str], many: int) -> list[str]:
+    """The first of so many; where not all were told, the JSON has no more of them than were."""
+    more, where = many - TASKS_SHOWN, ": --json has them all" if many == len(lines) else ""
+    return [*lines[:TASKS_SHOWN], *([f"  … and {more} more{where}"] * (more > 0))]
 
 
 def at_rest(data: JsonObject) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from arc.decisions.draining import PINNED
@@ -102,3 +104,50 @@ def test_while_the_fleet_is_paused_the_trial_says_that_nothing_moves(desk: Desk)
     assert "  nothing moves while the fleet is paused" in desk.arc(*DRY).lines
     moved = desk.arc("nodes", "drain", "loom", "--yes")
     assert desk.nodes.states(1) == {"loom": "READY"}, moved.out
+
+
+def test_what_no_page_had_is_not_said_to_stay(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail: `100 waiting tasks would stay`, of tasks that the drain moves afterwards."""
+    monkeypatch.setattr("arc.planning.PAGES_MAX", 2)
+    desk.waits("loom", *range(1, 501), skills=["arc-research"])
+    text, data = desk.both(*DRY)
+    assert "  400 waiting tasks would move" in text.lines
+    assert text.lines[-1] == (
+        "  100 waiting tasks not looked at: beyond the 400 tasks that were read")  # fmt: skip
+    assert "would stay" not in text.out
+    assert data["drain"]["moves_count"] == len(data["drain"]["moves"]) == 400
+
+
+@pytest.mark.parametrize("pinned", [False, True], ids=["moves", "stays"])
+def test_more_tasks_than_an_answer_has_room_for_are_counted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, *, pinned: bool
+) -> None:
+    """Seen to fail with 10,000 pinned tasks of long subjects: the hub could not answer at all."""
+    monkeypatch.setattr("arc.operations.nodes_steer.ROOM", 30_000)
+    desk.waits("loom", *range(1, 101), pinned=pinned, subject="\u0416" * 490)
+    text, data = desk.both(*DRY)
+    told = data["drain"]["stays" if pinned else "moves"]
+    assert 20 < len(told) < 30
+    assert f"  100 waiting tasks would {'stay' if pinned else 'move'}" in text.lines
+    assert "    … and 80 more" in text.lines
+    assert len(text.out.encode()) < 60_000
+
+
+def test_a_queue_that_takes_too_long_keeps_no_move_of_the_fleet_waiting(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: each page may take ten seconds, and 25 of them kept every move waiting."""
+    monkeypatch.setattr("arc.operations.nodes_steer.TRIAL_S", 0.01)
+    desk.waits("loom", 1, skills=["arc-research"])
+    ask = desk.hub.links["loom"].ask
+
+    async def ask_slowly(do: str, *args: object, **more: object) -> object:
+        if do == "candidates":
+            await asyncio.Event().wait()
+        return await ask(do, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(desk.hub.links["loom"], "ask", ask_slowly)
+    text, data = desk.both(*DRY)
+    assert "  what would move is not known: loom: its queue was not read in 0.01 s" in text.lines
+    assert (data["drain"]["known"], data["drain"]["rule"]) == (False, "silent")
+    assert not desk.hub.moving.locked()
