@@ -27,6 +27,7 @@ class AgentFacts:
     reason: str = ""
 
 
+UNMET_MAX = 200  # sets of needs that a report names
 UNMET_COUNTED = 1000  # tasks of one set of needs; the store counts no further
 
 

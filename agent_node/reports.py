@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from .errors import BadInput
-from .queries import Doubt
+from .queries import UNMET_MAX, Doubt
 from .requests import Fields
 from .strict import JsonObject, JsonValue
 
@@ -20,7 +20,7 @@ DOUBTS_MAX = 100_000
 SECONDS_MAX = 10**10
 BYTES_MAX = 2**60
 SAID_MAX = 1000
-UNMET_MAX, NEEDS_MAX = 20, 128
+NEEDS_MAX = 128
 _is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
 _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
 STATES = ("active", "paused", "draining", "drained", "quarantined")

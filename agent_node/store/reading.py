@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from ..queries import (
     UNMET_COUNTED,
+    UNMET_MAX,
     AgentFacts,
     Due,
     Facts,
@@ -49,7 +50,9 @@ FAILING_STREAK = 5
 
 def facts(tx: Transaction, query: Facts) -> NodeFacts:
     """The node in numbers; the counts are kept, the rest is read from indexes."""
-    node, unmet = tx.node, _unmet(tx)
+    node, agents = tx.node, _agents(tx)
+    kinds = _KINDS if agents else UNMET_MAX
+    unmet = _unmet(tx, kinds)
     return NodeFacts(
         name=node.name, incarnation=node.incarnation, generation=tx.live.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
@@ -59,9 +62,9 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         movable=tx.count(State.READY) - _one(tx, _PINNED),
         oldest_ready_at=oldest_ready_at(tx),
         oldest_held_at=_text(tx, _OLDEST_HELD) if tx.count(State.HELD) else None,
-        idle_since=tx.live.idle_since, agents=_agents(tx), domains=json.loads(node.domains),
+        idle_since=tx.live.idle_since, agents=agents, domains=json.loads(node.domains),
         stalled=tuple(sorted(tx.live.stalled.items())),
-        unmet=unmet, unmet_more=_unmet_more(tx, unmet), last_task=_last_task(tx),
+        unmet=unmet, unmet_more=_unmet_more(tx, unmet, kinds), last_task=_last_task(tx),
         next_at=next_at(tx), next_lease=next_lease(tx),
         drain_until=node.drain_until, drain_then=node.drain_then,
         event_seq=tx.newest_event,
@@ -75,19 +78,24 @@ _PINNED = "SELECT count(*) FROM task WHERE state = 'READY' AND pinned = 1"
 _OLDEST_HELD = f"SELECT min(x.at) FROM {HELD_HERE}"
 
 
-def _unmet(tx: Transaction) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Only sets of needs that no agent meets are counted; most nodes have none."""
+def _unmet(tx: Transaction, kinds: int) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Only sets of needs that no agent meets are counted; most nodes have none. Where no agent is
+    known, as in a hub's own queue, they are all sets: others know who meets them, so more are told.
+    """
     if not tx.count(State.READY):
         return ()
-    return tuple((tuple(json.loads(needs)), number) for needs, number in tx.db.execute(_UNMET))
+    found = tx.db.execute(_UNMET, (kinds,))
+    return tuple((tuple(json.loads(needs)), number) for needs, number in found)
 
 
-def _unmet_more(tx: Transaction, unmet: Sequence[tuple[tuple[str, ...], int]]) -> int:
+def _unmet_more(
+    tx: Transaction, unmet: Sequence[tuple[tuple[str, ...], int]], kinds: int
+) -> int:
     """How many there are besides, where `unmet` was cut: all that wait, less what can be done.
 
     0 also where so much can be done that nobody is short of work for want of the true number.
     """
-    if len(unmet) < _KINDS and all(number < _OF_A_KIND for _, number in unmet):
+    if len(unmet) < kinds and all(number < _OF_A_KIND for _, number in unmet):
         return 0
     met = _one(tx, _MET)
     return tx.count(State.READY) - met - sum(n for _, n in unmet) if met < _OF_A_KIND else 0
@@ -99,7 +107,7 @@ SELECT s.needs, (SELECT count(*) FROM (
          SELECT 1 FROM task t
           WHERE t.need_set = s.id AND t.state = 'READY' LIMIT {_OF_A_KIND})) AS n
   FROM need_set s
- WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT {_KINDS}
+ WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT ?
 """
 _MET = f"""
 SELECT count(*) FROM (

@@ -244,3 +244,11 @@ def test_what_waits_at_the_hub_for_what_nobody_has_needs_a_person(desk: Desk) ->
     desk.nodes.switch_off("loom")
     assert needs(desk)[0] == (
         "inbox", "2 READY, but no node that was seen has gpu (not seen: loom)", listed)
+
+
+def test_kinds_of_needs_do_not_push_each_other_out_at_the_hub(desk: Desk) -> None:
+    """Seen to fail: of its own queue it was told twenty, most of which some node may well meet."""
+    for number in range(1, 31):
+        desk.waits("inbox", number, needs=[f"lens-{number}"])
+    told = " ".join(text for _, text, _ in needs(desk))
+    assert all(f"lens-{number}" in told for number in range(1, 31))
