@@ -77,14 +77,15 @@ class Folders:
             return False
         return True
 
-    def _sealed(self) -> tuple[_Look, _Look]:
+    def _sealed(self) -> tuple[_Look, _Look] | None:
         """Put their times a second back: whatever comes into them sets one that differs, even in
-        the same tick of the kernel's clock.
+        the same tick of the kernel's clock. None where something had come before that.
         """
         for path in (f"{self._spare}/{FIRST}", self._spare):
             ago = os.lstat(path).st_mtime_ns - _SECOND
             os.utime(path, ns=(ago, ago), follow_symlinks=False)
-        return self._looks()
+        looks = self._looks()
+        return None if is_taken(self._tasks) else looks
 
     def _looks(self) -> tuple[_Look, _Look]:
         return _look(self._spare), _look(f"{self._spare}/{FIRST}")

@@ -176,6 +176,36 @@ def test_the_times_of_a_spare_are_put_back_so_that_any_change_sets_others(
         assert found.st_ctime_ns - found.st_mtime_ns > 900_000_000
 
 
+@pytest.mark.parametrize("nth", [0, 1, 2], ids=["at once", "half sealed", "sealed"])
+@pytest.mark.parametrize("where", [".next/answer.json", ".next/1/answer.json"])
+def test_what_comes_while_a_spare_is_made_is_in_no_attempts_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int, where: str
+) -> None:
+    """Seen to fail: what somebody put there between the two steps was sealed in, and taken for
+    what the next attempt left.
+    """
+    folders, seals = Folders(str(tmp_path)), 0
+    utime = os.utime
+
+    def plants(path: str, *, ns: tuple[int, int], follow_symlinks: bool) -> None:
+        nonlocal seals
+        if seals == nth:
+            (tmp_path / where).write_text("planted")
+        utime(path, ns=ns, follow_symlinks=follow_symlinks)
+        seals += 1
+        if seals == nth == 2:
+            (tmp_path / where).write_text("planted")
+
+    monkeypatch.setattr(os, "utime", plants)
+    folders.make_spare()
+    monkeypatch.undo()
+    uid = fresh_ulid()
+    folders.create(uid, 1)
+    assert list((tmp_path / uid).iterdir()) == [tmp_path / uid / "1"]
+    assert list((tmp_path / uid / "1").iterdir()) == []
+    assert (tmp_path / where).exists()
+
+
 def test_a_spare_that_is_gone_costs_nothing(tmp_path: Path, folders: Folders) -> None:
     (tmp_path / ".next" / "1").rmdir()
     (tmp_path / ".next").rmdir()
