@@ -8,7 +8,7 @@ import binascii
 from .artifact_words import ArtifactCame, ArtifactsMissing, Missing
 from .artifacts import PIECE, SIZE_MAX, Piece, is_sha256
 from .desk import Desk, Session
-from .errors import BadInput, Refused
+from .errors import BadInput, DiskTrouble, Refused
 from .looks import total_bytes
 from .requests import Fields, Request
 from .strict import JsonObject
@@ -50,7 +50,10 @@ def answer_artifact_put(desk: Desk, session: Session, request: Request) -> JsonO
     progress = desk.uploads.progress(sha256)
     if not progress.done:
         _check_wanted(desk, sha256, size)
-        progress = desk.uploads.put(sha256, size=size, offset=offset, data=data)
+        try:
+            progress = desk.uploads.put(sha256, size=size, offset=offset, data=data)
+        except OSError as error:
+            raise DiskTrouble(f"{sha256}: it could not be kept: {error.strerror}") from error
     if progress.done:
         desk.apply(request, ArtifactCame(sha256, session.sender(request)))
     return _told(progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from pathlib import Path
@@ -63,4 +64,4 @@ def _knock(door: socket.socket, place: str, until: float) -> None:
             if time.monotonic() >= until:
                 text = "so many wait there that nobody is let in"
                 raise TimeoutError(error.errno, text) from error
-        time.sleep(KNOCK_EVERY_S)
+        select.select([], [], [], KNOCK_EVERY_S)

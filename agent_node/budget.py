@@ -14,6 +14,8 @@ _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation, Overflow, DivisionBy
 NOTHING, CENT = Decimal(0), Decimal("0.01")
 NODE, FLEET, DAG = "node", "fleet", "dag:"
 DAILY = (NODE, FLEET)  # what was spent of these is forgotten at midnight, UTC
+_KEYS = {NODE: 'budget_usd = "{}" in node.toml, and its daemon restarted',
+         FLEET: 'budget.per_day: "{}" in fleet.yaml'}  # fmt: skip
 URGENT = 4  # P1 to this P may go on over budget, where `urgent_overdraft` says so
 
 
@@ -48,8 +50,10 @@ class Purse:
         return self.remaining <= 0
 
 
-def objection(purse: Purse, asks: Decimal, priority: int) -> str | None:
-    """Why a task that may cost so much must not begin; None: it may."""
+def objection(purse: Purse, asks: Decimal, priority: int, *, at: str = "") -> str | None:
+    """Why a task that may cost so much must not begin; None: it may. `at`: the moment of the
+    figures, where they are kept and read later.
+    """
     if purse.urgent_overdraft and priority <= URGENT:
         return None
     if not purse.empty and asks <= purse.remaining:
@@ -57,30 +61,40 @@ def objection(purse: Purse, asks: Decimal, priority: int) -> str | None:
     until = " until midnight UTC" if purse.scope in DAILY else ""
     return (
         f"{name_of(purse.scope)} has {text_of(purse.limit)} USD{until}: {text_of(purse.spent)}"
-        f" spent, {text_of(purse.reserved)} reserved; this asks for {text_of(asks)}"
+        f" spent, {text_of(purse.reserved)} reserved{at and f' at {at}'};"
+        f" this asks for {text_of(asks)}"
         f"{_way_out(purse, asks)}"
     )
 
 
 def _way_out(purse: Purse, asks: Decimal) -> str:
-    """A day's limit comes back by itself; that of a graph is for all its days."""
-    if not purse.scope.startswith(DAG):
-        return ""
+    """A day's limit comes back by itself, as far as it goes; a graph's is for all its days."""
+    enough = text_of(enough_for(purse, asks))
+    if purse.scope in DAILY:
+        smaller = "; or cancel it, and add it with a smaller max cost" if purse.limit > 0 else ""
+        return "" if comes_back(purse, asks) else (
+            f"; it never starts with that, but with: {key_of(purse.scope, enough)}{smaller}")
     when = "it starts when enough is given back, or at once" if comes_back(purse, asks) else (
         "it never starts with that, but")  # fmt: skip
-    to = text_of(enough_for(purse, asks))
-    return f"; {when} with: arc dag budget {purse.scope.removeprefix(DAG)} {to}"
+    return f"; {when} with: arc dag budget {purse.scope.removeprefix(DAG)} {enough}"
 
 
 def comes_back(purse: Purse, asks: Decimal) -> bool:
-    """Whether it could be afforded if nothing of what is reserved were spent."""
-    left = minus(purse.limit, purse.spent)
+    """Whether it could be afforded if nothing of what is reserved were spent; of a day's limit,
+    whether it could be on a day on which nothing else is.
+    """
+    left = purse.limit if purse.scope in DAILY else minus(purse.limit, purse.spent)
     return left > 0 and asks <= left
 
 
 def enough_for(purse: Purse, asks: Decimal) -> Decimal:
     """The limit with which it begins now: of nothing at all there has to be a cent left."""
     return plus(plus(purse.spent, purse.reserved), max(asks, CENT))
+
+
+def key_of(scope: str, usd: str) -> str:
+    """Where the limit of a day is written, with this sum."""
+    return _KEYS[scope].format(usd)
 
 
 def name_of(scope: str) -> str:

@@ -162,7 +162,7 @@ class Daemon:
             self.store.live.idle_since = iso(self._clock.now())
         self._starters.watch()
         self.store.apply(Wake())  # leases of an earlier boot end here, whatever the clocks say
-        adopted = adopt_all(self.dispatcher, self._home)
+        adopted = adopt_all(self.dispatcher, home=self._home, agents=agents, clock=self._clock)
         facts = self.store.read(Facts())
         if facts.drain_until and facts.drain_then == "requeue" and facts.state == "draining":
             left = (parse_iso(facts.drain_until) - self._clock.now()).total_seconds()

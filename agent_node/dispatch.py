@@ -164,8 +164,6 @@ class Dispatcher:
         run.signed_in = True
         if spawned.started_at is not None:
             run.started = True
-            if run.max_s is not None:
-                self._stopping.backstop(run, run.max_s + self._settings.grace_s)
             if run.judging is None:
                 self._started.append(Started(run.uid, run.n, *spawned.shim, run.model))
                 self.news.append("task_started")
@@ -175,6 +173,7 @@ class Dispatcher:
         if run.pidfd is None:
             run.shim, run.pidfd = Identity(*shim), pidfd
             self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
+            self._stopping.follow(run)
         else:
             os.close(pidfd)  # its lock had told of it before it did
         if run.stop_why is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
+
+_DISK = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class NodeError(Exception):
@@ -113,6 +116,11 @@ class DiskBroken(DiskTrouble):
     """The disk failed to read or to sync: what is on it is not known until it is opened anew."""
 
     code = "disk_broken"
+
+
+def is_of_the_disk(error: Exception) -> bool:
+    """Whether the disk itself said no, which is no mistake of ours."""
+    return isinstance(error, OSError) and error.errno in _DISK
 
 
 class BrokenRule(NodeError):

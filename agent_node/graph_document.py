@@ -64,6 +64,7 @@ def _read(document: JsonValue, mint: Mint, source: str, depth: int) -> tuple[Gra
     graph = Graph(
         id=dag, title=str(head["title"]), key=_text(head, "key"),
         budget_usd=_text(head, "budget_usd"), then=then,
+        urgent_overdraft=head.get("urgent_overdraft") is True,
         members=tuple(
             Member(names[task.uid], task, shape.weights[task.uid], task.uid in critical)
             for task in tasks),

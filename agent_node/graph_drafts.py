@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from .errors import BadInput
-from .fields import SUBJECT_MAX, Check, integer, money, nullable, text, ulid
+from .fields import SUBJECT_MAX, Check, boolean, integer, money, nullable, text, ulid
 from .graph_names import NAME_MAX, Draft
 from .graphs import TASKS_MAX, THEN_MAX
 from .newborn import new_task
@@ -21,6 +21,7 @@ _HEAD: dict[str, Check] = {
     "key": nullable(text(200)),
     "id": nullable(ulid),
     "budget_usd": nullable(money),
+    "urgent_overdraft": boolean,
     "priority": nullable(integer(1, 10)),
 }
 OF_A_GRAPH = ("name", "after", "context")  # what a task says besides its fields, in a graph
@@ -45,6 +46,9 @@ def head_of(document: JsonObject, where: str) -> JsonObject:
             for name, check in _HEAD.items() if name in document}  # fmt: skip
     if not head.get("title"):
         raise BadInput("missing or empty; every graph has one", f"{where}.title")
+    if head.get("urgent_overdraft") and head.get("budget_usd") is None:
+        raise BadInput("there is no budget_usd that anything could pass",
+                       f"{where}.urgent_overdraft")  # fmt: skip
     return head
 
 

@@ -29,7 +29,11 @@ def with_all_others(first: BadInput, document: JsonValue) -> BadInput:
     are shown, in the document's order, `more` is how many others there are. Its field stays that
     at which the reader stopped, as whoever knows of one fault alone was always told.
     """
-    found = islice(_wrong(document, depth=1), COUNTED_MAX)
+    return as_one(first, islice(_wrong(document, depth=1), COUNTED_MAX))
+
+
+def as_one(first: BadInput, found: Iterator[BadInput]) -> BadInput:
+    """One error of all of these, or of the first where there are none."""
     shown = tuple(islice(found, SHOWN_MAX)) or (first,)
     more = sum(1 for _ in found)
     lines = [safe_text(str(one), TEXT_MAX) for one in shown]

@@ -96,6 +96,7 @@ class EndTold:
     artifacts: list[JsonValue] | None = None  # None: nobody has said yet what it left
     cost_usd: str | None = None
     because: str | None = None
+    sha256: str | None = None  # of the output, as the task's own node says; None: it says none
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class Birth:
     dag: str
     parent: str | None = None
     name: str | None = None
+    max_cost_usd: str | None = None
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Graph:
     content: str
     key: str | None = None
     budget_usd: str | None = None
+    urgent_overdraft: bool = False
     then: JsonObject | None = None
 
 

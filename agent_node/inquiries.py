@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
 from .attempts import attempt_numbers
 from .desk import Desk, Session
 from .errors import BadInput, Refused
-from .fields import one_of
+from .fields import integer, one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
+from .narrowing import narrowed_of
 from .queries import (
     AttemptsPage,
     Candidates,
@@ -64,6 +65,8 @@ def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:
         limit=asked.limit(100, PAGE_MAX),
         after=asked.after(),
         match=asked.maybe_text("match", MATCH_MAX),
+        narrowed=narrowed_of(asked),
+        count=asked.flag("count"),
     )
     return listed_out(desk.store.read(query))
 
@@ -122,8 +125,15 @@ def answer_candidates(desk: Desk, session: Session, request: Request) -> JsonObj
         order=_order(asked),
         limit=asked.limit(100, PAGE_MAX),
         after=asked.after(),
+        keep=_kept(asked),
     )
     return chosen_out(desk.store.read(query))
+
+
+def _kept(asked: Fields) -> tuple[int, ...]:
+    check, name = integer(1, 10), asked.name_of("keep")
+    some = asked.entries("keep", 10) if asked.has("keep") else []
+    return tuple(cast("int", check(one, name)) for one in some)
 
 
 def _order(asked: Fields) -> Literal["least_urgent", "most_urgent"]:

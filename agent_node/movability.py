@@ -34,6 +34,8 @@ def objection(shape: Shape, query: Candidates, domains: JsonObject) -> str | Non
     steal_from = query.steal_from
     if steal_from is not None and query.why == "stolen" and shape.priority < steal_from:
         return "low_enough_priority"
+    if shape.priority in query.keep:
+        return "not_kept_at_the_hub"
     belongs = domains_of(shape, domains)
     first = ""
     for wanting in query.wanting:

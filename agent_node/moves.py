@@ -31,26 +31,41 @@ class Escrow(Command["tuple[Transferred, ...]"]):
     moves: tuple[Move, ...]
     sender: Sender = OWNER
     even_if_pinned: bool = False
+    terse: bool = False  # the answers tell each task as text, without what it does not say
 
 
 class Offer(NamedTuple):
-    """One task as the taker is offered it; `problem` says why it could not be read."""
+    """One task as the taker is offered it. `weight` is what its graph gives it, in points."""
 
     xfer: str
     task: Task
     sha256: str
     peer_incarnation: str | None = None
+    weight: float = 0.0
+
+
+class Unread(NamedTuple):
+    """An offer that could not be read, and why; `uid` empty: nor which task it is about."""
+
+    xfer: str
+    uid: str
+    because: Because
+    peer_incarnation: str | None = None
 
 
 @dataclass(frozen=True)
 class Hold(Command["tuple[Transferred, ...]"]):
-    """At the taker: keep these copies; they do not run before `Activate`."""
+    """At the taker: keep these copies; they do not run before `Activate`.
+
+    The outcomes of what could not be read stand behind those of the offers.
+    """
 
     giver: str
     why: Why
     offers: tuple[Offer, ...]
     sender: Sender = OWNER
     even_if_stopped: bool = False
+    unread: tuple[Unread, ...] = ()
 
 
 class Settle(NamedTuple):
@@ -92,7 +107,8 @@ class Settled(_Settling):
 class Transferred(NamedTuple):
     """The recorded outcome of one transfer at this node, new or repeated.
 
-    `escrowed` carries the task and its hash. `too_old` and `unknown` changed nothing.
+    `escrowed` carries the task, its hash and its weight; where it was asked for tersely, `told` in
+    the task's place, which is its JSON. `too_old` and `unknown` changed nothing.
     """
 
     xfer: str
@@ -100,6 +116,8 @@ class Transferred(NamedTuple):
     because: Because | None = None
     task: Task | None = None
     sha256: str | None = None
+    told: str | None = None
+    weight: float = 0.0
 
 
 # --- Re-own, fence, quarantine ------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ def daemon_or_lock(
                 f"{home.root}: process {holder_of(home) or '?'} holds the lock and does not listen"
                 " yet; nothing was done, ask again"
             )
-        time.sleep(LOOK_EVERY_S)
+        select.select([], [], [], LOOK_EVERY_S)  # libfaketime lets no `time.sleep` be
 
 
 @contextmanager
@@ -85,7 +86,7 @@ def opened(
             queue_max=settings.queue_max,
         )
         if not fault:
-            store.spend_within(settings.money)
+            store.spend_within(settings.money, from_now_on=False)
         try:
             if distrust:
                 store.settle_in(machine=machine_id(), unknown_attempts=[], distrust=distrust)

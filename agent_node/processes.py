@@ -197,6 +197,18 @@ def descendants(roots: Iterable[int], table: dict[int, Seen]) -> tuple[int, ...]
     return tuple(order)
 
 
+def ran_below(root: Identity, table: dict[int, Seen], now_s: float) -> float:
+    """How long the oldest process below this one has run, in seconds; 0.0: none is to be seen.
+
+    `now_s` counts since boot, sleep included, as the kernel counts when processes started.
+    """
+    seen = table.get(root.pid)
+    if seen is None or seen.start_ticks != root.start_ticks:
+        return 0.0
+    born = [table[pid].start_ticks for pid in descendants((root.pid,), table)]
+    return max(0.0, now_s - min(born) / os.sysconf("SC_CLK_TCK")) if born else 0.0
+
+
 def real_uid(pid: int) -> int | None:
     """Who started this process, also while a setuid program runs in it; None when it is gone."""
     try:

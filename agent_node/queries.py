@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
+from .narrowing import ANY, Narrowed
 from .strict import JsonObject
 from .task import Task
 
@@ -67,6 +68,7 @@ class NodeFacts:
     artifacts_missing: int = 0  # files of other nodes that tasks here wait for, up to 1000
     graphs: int = 0  # graphs whose home is here, ended ones too, counted up to 1000
     unaffordable: int = 0  # tasks that wait for money
+    never_affordable: int = 0  # of these, for more than their limit ever has
 
 
 class Facts(Query[NodeFacts]):
@@ -95,16 +97,19 @@ class Listed:
     next: int | None
     care: dict[str, JsonObject] = field(default_factory=dict)  # by uid: what is known of the dead
     order: dict[str, JsonObject] = field(default_factory=dict)  # by uid: what it is worth now
+    total: int | None = None  # tasks of all pages; None: not asked, or not known without reading
 
 
 @dataclass(frozen=True)
 class ListTasks(Query[Listed]):
-    """Tasks in the order they came: by states, and by a prefix or suffix of the uid."""
+    """Tasks in the order they came: by states, by an end of the uid, and by what they are."""
 
     states: tuple[str, ...] = ()
     limit: int = 100
     after: int = 0
     match: str | None = None
+    narrowed: Narrowed = ANY
+    count: bool = False  # how many there are on all pages, too
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,7 @@ class Shown:
     events: tuple[JsonObject, ...]
     care: JsonObject = field(default_factory=dict)
     order: JsonObject = field(default_factory=dict)  # what it is worth now; empty once it ended
+    output_sha256: str | None = None  # as it was when the task ended; None: nobody wrote it down
 
 
 @dataclass(frozen=True)
@@ -130,10 +136,7 @@ class AttemptsPage(Query[tuple[JsonObject, ...]]):
 
 @dataclass(frozen=True)
 class ShowTask(Query["Shown | None"]):
-    """One task by its uid; a task that was moved away is shown from the copy that was kept.
-
-    None: this node never had it.
-    """
+    """One task by its uid, from the kept copy where it was moved away; None: it was never here."""
 
     uid: str
 
@@ -181,10 +184,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Given:
-    """A task that left this node: where it went, under which transfer, and whether it has ended.
-
-    `ended` is None while its end is not known here. `here` says that a row of it is back.
-    """
+    """A task that left this node: where it went, under which transfer, and whether it has ended."""
 
     uid: str
     epoch: int
@@ -193,8 +193,8 @@ class Given:
     peer_incarnation: str | None
     at: str
     settled: bool
-    ended: str | None
-    here: bool
+    ended: str | None  # None: its end is not known here
+    here: bool  # a row of it is back
 
 
 @dataclass(frozen=True)
@@ -258,6 +258,7 @@ class Candidates(Query[Chosen]):
     order: Literal["least_urgent", "most_urgent"] = "least_urgent"
     limit: int = 100
     after: int = 0
+    keep: tuple[int, ...] = ()  # priorities that are not to leave
 
 
 @dataclass(frozen=True)

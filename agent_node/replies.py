@@ -9,7 +9,7 @@ from .budget_orders import answer_budget, answer_set_budget
 from .clock import Clock
 from .config import NodeSettings
 from .desk import Desk, Host, Session
-from .errors import NodeError, Refused
+from .errors import DiskBroken, NodeError, Refused, is_of_the_disk
 from .graph_orders import (
     answer_alive,
     answer_awaits,
@@ -64,7 +64,7 @@ from .transfers import (
     answer_reown,
     settling,
 )
-from .wire import Id, error_line, greeting_line, result_line, trouble_line
+from .wire import Id, Written, error_line, greeting_line, result_line, trouble_line
 
 
 def answer_upgrade(desk: Desk, session: Session, request: Request) -> JsonObject:
@@ -74,13 +74,29 @@ def answer_upgrade(desk: Desk, session: Session, request: Request) -> JsonObject
     return answer(desk, session, request)
 
 
-HANDLERS: dict[str, Handler] = {
-    "hello": answer_hello,
+# Words that only look.
+ASKS: dict[str, Handler] = {
     "status": answer_status,
     "list": answer_list,
     "show": answer_show,
     "log": answer_log,
     "candidates": answer_candidates,
+    "doubts": answer_doubts,
+    "moved": answer_moved,
+    "budget": answer_budget,
+    "tiers": answer_tiers,
+    "dead": answer_dead,
+    "events": answer_events,
+    "graphs": answer_graphs,
+    "graph": answer_graph,
+    "awaits": answer_awaits,
+    "artifact": answer_artifact,
+    "artifacts_missing": answer_artifacts_missing,
+}
+# Words that change the queue, each by one transaction of the desk: `{word}.before` and
+# `{word}.after` are places to crash at.
+CHANGES: dict[str, Handler] = {
+    "hello": answer_hello,
     "add": answer_add,
     "escrow": answer_escrow,
     "hold": answer_hold,
@@ -92,8 +108,6 @@ HANDLERS: dict[str, Handler] = {
     "bar": answer_bar,
     "reown": answer_reown,
     "quarantine": answer_quarantine,
-    "doubts": answer_doubts,
-    "moved": answer_moved,
     "pause": answer_pause,
     "resume": answer_resume,
     "drain": answer_drain,
@@ -102,29 +116,24 @@ HANDLERS: dict[str, Handler] = {
     "retry": answer_retry,
     "resolve": answer_resolve,
     "release": answer_release,
-    "budget": answer_budget,
     "set_budget": answer_set_budget,
-    "tiers": answer_tiers,
-    "dead": answer_dead,
     "dead_review": answer_dead_review,
-    "events": answer_events,
-    "subscribe": answer_subscribe,
-    "upgrade": answer_upgrade,
     "submit": answer_submit,
-    "graphs": answer_graphs,
-    "graph": answer_graph,
     "graph_cancel": answer_graph_cancel,
-    "awaits": answer_awaits,
     "ended": answer_ended,
     "alive": answer_alive,
     "joined": answer_joined,
-    "artifact": answer_artifact,
     "artifact_put": answer_artifact_put,
-    "artifacts_missing": answer_artifacts_missing,
-    "heartbeat": answer_heartbeat,
-    "progress": answer_progress,
     "spawn": answer_spawn,
 }
+# Words that change something else: the talk, the program, and that an attempt lives.
+OTHERS: dict[str, Handler] = {
+    "subscribe": answer_subscribe,
+    "upgrade": answer_upgrade,
+    "heartbeat": answer_heartbeat,
+    "progress": answer_progress,
+}
+HANDLERS: dict[str, Handler] = {**ASKS, **CHANGES, **OTHERS}
 
 
 # What changes something that no rollback takes back; asking reads `dry_run` and ignores it.
@@ -158,9 +167,9 @@ class Answers:
         except NodeError as error:
             return trouble_line(request.id, error)
         except Exception as error:  # noqa: BLE001 - one request ends, the node stays up
-            return _fault(request.id, request.do, error)
+            return _failed(request.id, request.do, error)
 
-    def _result(self, session: Session, request: Request) -> JsonObject:
+    def _result(self, session: Session, request: Request) -> JsonObject | Written:
         handler = HANDLERS.get(request.do)
         if handler is None:
             known = ", ".join(sorted(HANDLERS))
@@ -179,8 +188,15 @@ def too_long(limit: int) -> bytes:
     return error_line(None, "bad_input", f"a line of more than {limit} bytes; the talk is over")
 
 
-def _fault(asked: Id, do: str, error: Exception) -> bytes:
-    """A fault of ours: where it happened goes to our own log, never to the peer."""
+def _failed(asked: Id, do: str, error: Exception) -> bytes:
+    """The disk said no, or a fault of ours: where that happened goes to our own log, never to the
+    peer.
+    """
+    if is_of_the_disk(error):
+        why = error.strerror if isinstance(error, OSError) else error
+        text = f"{do}: the disk failed: {why}; it may have happened, so ask again"
+        log("disk_trouble", do=do, because=str(error))
+        return trouble_line(asked, DiskBroken(text))
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

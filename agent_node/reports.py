@@ -19,6 +19,7 @@ AGENTS_MAX = 1000
 DOUBTS_MAX = 100_000
 SECONDS_MAX = 10**10
 BYTES_MAX = 2**60
+TERM_MAX = 2**53
 SAID_MAX = 1000
 NEEDS_MAX = 128
 _is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
@@ -79,13 +80,13 @@ class StatusReport(NamedTuple):
     unmet_count: int = 0  # of those that wait: how many no agent there can run
     unmet_needs: tuple[Unmet, ...] = ()  # some of their needs; where no agent is known, of all
     budget_remaining_usd: str | None = None  # today, perhaps below zero; None: no limit
+    hub: str = ""  # whom the node obeys, and its term; empty and None: it does not say
+    term: int | None = None
 
 
 def parse_report(document: JsonObject) -> StatusReport:
     """The report, or `BadInput` naming the field: a report that contradicts itself is none."""
-    said = Fields(document)
-    if document.get("schema") != SCHEMA:
-        raise BadInput(f"should be {SCHEMA!r}", "schema")
+    said = _of_our_form(document)
     report = StatusReport(
         node=said.node("node"),
         incarnation=said.ulid("incarnation"),
@@ -119,9 +120,17 @@ def parse_report(document: JsonObject) -> StatusReport:
         unmet_count=said.maybe_whole("unmet_count", 0, COUNT_MAX) or 0,
         unmet_needs=_unmet(document.get("unmet_needs")),
         budget_remaining_usd=_amount(document, "budget_remaining_usd"),
+        hub=said.maybe_node("hub") or "",
+        term=said.maybe_whole("term", 0, TERM_MAX),
     )
     check_of_one_mind(report)
     return report
+
+
+def _of_our_form(document: JsonObject) -> Fields:
+    if document.get("schema") != SCHEMA:
+        raise BadInput(f"should be {SCHEMA!r}", "schema")
+    return Fields(document)
 
 
 def check_of_one_mind(report: StatusReport) -> None:

@@ -114,6 +114,12 @@ class Fields:
             return None
         return float(cast("float", self.take(name, fields.number(0, most))))
 
+    def points(self, name: str, most: float) -> float:
+        """A number from 0 on, whole or not; 0 when the request says nothing."""
+        if self.values.get(name) is None:
+            return 0.0
+        return float(cast("float", self.take(name, fields.number(0, most))))
+
     def flag(self, name: str) -> bool:
         """true, or false when the request says nothing."""
         value = self.values.get(name)

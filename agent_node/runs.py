@@ -39,7 +39,7 @@ class Run:
     pidfd: int | None = None
     signed_in: bool = False  # its shim said who it is, to us or in its folder
     started: bool = False  # its shim, or the database, said that the program runs
-    max_s: float | None = None  # its deadline; the shim keeps it
+    max_s: float | None = None  # what is left to it once its shim is known, which keeps its time
     model: str = ""  # that its program was told to use; "": none, or it was begun by another daemon
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards

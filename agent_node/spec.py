@@ -15,6 +15,7 @@ from .task import DEFAULTS, IMMUTABLE, Task
 LOOSE_FIELDS = ("extra", "retry", "validate", "depends_on", "context_refs")
 _encode = writer(sorted_keys=True)
 _LOOSE = frozenset(LOOSE_FIELDS)
+_LOOSE_MARKS = tuple(f'"{name}":' for name in LOOSE_FIELDS)
 _NAMES = tuple(sorted(IMMUTABLE))
 _values = itemgetter(*_NAMES)
 _DEFAULTS = _values(DEFAULTS)
@@ -58,6 +59,11 @@ def values_of(spec: str) -> JsonObject:
         if name in values:
             values[name] = _with_floats(values[name])
     return values
+
+
+def may_hold_floats(spec: str) -> bool:
+    """Whether what it says may be written in another way than its task is; False: surely not."""
+    return any(mark in spec for mark in _LOOSE_MARKS)
 
 
 def _without_floats(value: JsonValue) -> JsonValue:

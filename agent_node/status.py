@@ -65,7 +65,7 @@ def build_report(
 
 
 def _whose(facts: NodeFacts, version: str, now: datetime) -> JsonObject:
-    """Which node says so, in which life of it, by which program, and when."""
+    """Which node says so, in which life of it, by which program, whom it obeys, and when."""
     return {
         "schema": SCHEMA,
         "node": facts.name,
@@ -73,6 +73,8 @@ def _whose(facts: NodeFacts, version: str, now: datetime) -> JsonObject:
         "generation": facts.generation,
         "version": version,
         "program": running_id(),
+        "hub": facts.hub,
+        "term": facts.term,
         "written_at": iso(now),
     }
 
@@ -187,7 +189,8 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
         said.append(f"{number} {more}READY, but no agent here has: {', '.join(needs)}")
     dead = facts.counts.get(State.DEAD_LETTERED, 0)
     if dead:
-        said.append(f"{dead} dead: they failed for good; retry, resolve or cancel them")
+        said.append(f"{dead} dead: they failed for good; retry or cancel them, or resolve them"
+                    " where the work is done after all")
     said += [f"agent {agent.name} fails again and again" for agent in facts.agents
              if agent.state == "failing"]  # fmt: skip
     said += [f"{uid} runs and gives no sign of life since {at}" for uid, at in facts.stalled]
@@ -205,9 +208,12 @@ def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
 
 def _over_budget(facts: NodeFacts) -> Iterator[str]:
     """What waits for money, and for how much of it a day brings none."""
-    if facts.unaffordable:
-        yield (f"{facts.unaffordable} wait for money (over_budget): raise a limit, or wait for"
-               " midnight UTC where it is a day's")  # fmt: skip
+    never, others = facts.never_affordable, facts.unaffordable - facts.never_affordable
+    if never:
+        yield f"{never} wait for money (over_budget) and never start before their limit is raised"
+    if others:
+        yield (f"{others} wait for money (over_budget): raise a limit, or wait for midnight UTC"
+               " where it is a day's")  # fmt: skip
     ready, left = facts.counts.get(State.READY, 0), facts.budget_remaining_usd
     if ready and left is not None and amount_of(left) <= 0:
         yield (f"{ready} READY wait for money (over_budget): nothing of today's is left;"

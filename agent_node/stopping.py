@@ -10,11 +10,11 @@ from .processes import Identity
 from .runs import Run, Runs
 from .wardens import Wardens
 
-_BACKSTOP_S = 45.0  # beyond every grace that the shim itself has
-
 
 class Stopping:
     """Asking is for the shim, which ends the whole tree. A shim of another user hears a warden."""
+
+    patience_s = 45.0  # beyond every grace that the shim itself has
 
     def __init__(
         self,
@@ -30,17 +30,23 @@ class Stopping:
         if run.stop_why is None:
             run.stop_why, run.requeue = why, requeue
             self.ask(run)
-            self.backstop(run)
+            self._backstop(run, 0.0)
 
     def ask(self, run: Run) -> None:
         """Say it to its shim now, which may just have reported."""
         if not run.ask_to_stop():
             self._wardens.signal(run, signal.SIGTERM, signal.SIGCONT)
 
-    def backstop(self, run: Run, after_s: float | None = None) -> None:
+    def follow(self, run: Run) -> None:
+        """Its shim is known from now on: what that has to end by itself ends with it at last."""
+        if run.stop_why is not None:
+            self._backstop(run, 0.0)
+        if run.max_s is not None:
+            self._backstop(run, run.max_s)
+
+    def _backstop(self, run: Run, after_s: float) -> None:
         """A shim that its own program keeps from working must not keep the slot for ever."""
-        grace_s = self._grace_s if after_s is None else after_s
-        seconds = grace_s + self._grace_s + _BACKSTOP_S
+        seconds = after_s + 2 * self._grace_s + self.patience_s
         shim = run.shim
         self._later(seconds, lambda: self._kill_if_there(run, shim))
 

@@ -9,16 +9,16 @@ from . import __version__, moves
 from .clock import iso
 from .commands import Because
 from .desk import Desk, Session
-from .errors import BadInput, NodeError
+from .errors import BadInput, NodeError, Refused
 from .fields import text
-from .moves import Transferred
 from .orders import merged
 from .ownership import evidence_of, living
+from .priority import WEIGHT_MAX
 from .queries import Facts
 from .requests import Fields, Request
 from .strict import JsonObject
 from .task import task_from
-from .wire import OLDEST_WIRE, WIRE, reowned_out, transferred_out
+from .wire import OLDEST_WIRE, WIRE, Written, reowned_out, told_out, transferred_out
 
 MOVES_MAX = 1000
 TARGETS_MAX = 10_000
@@ -51,8 +51,12 @@ def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
         incarnation=asked.maybe_text("incarnation"),
         instance=asked.ulid("instance") if asked.has("instance") else None,
     )
-    session.term, session.hub, session.instance = hello.term, hello.hub, hello.instance
-    desk.greet(request, hello)
+    try:
+        desk.greet(request, hello)
+    except Refused:
+        _be(session, hello)  # so all that it says from here on is refused, too
+        raise
+    _be(session, hello)  # only now: nobody is obeyed with a term that is not on the disk
     facts = desk.store.read(Facts())
     return {
         "wire": wire,
@@ -65,6 +69,10 @@ def answer_hello(desk: Desk, session: Session, request: Request) -> JsonObject:
         "version": __version__,
         "at": iso(desk.clock.now()),
     }
+
+
+def _be(session: Session, hello: moves.Hello) -> None:
+    session.term, session.hub, session.instance = hello.term, hello.hub, hello.instance
 
 
 def _agreed_wire(asked: Fields) -> int:
@@ -81,7 +89,7 @@ def _agreed_wire(asked: Fields) -> int:
     return agreed
 
 
-def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
+def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject | Written:
     """These tasks are set aside for another node; each comes whole, with its hash."""
     asked, bounds = request.fields, desk.settings
     lease_s, peer = asked.seconds("lease_s", LEASE_MAX_S) or LEASE_S, _peer_of(asked)
@@ -92,10 +100,13 @@ def answer_escrow(desk: Desk, session: Session, request: Request) -> JsonObject:
         moves=tuple(_move(entry, peer) for entry in asked.objects("moves", MOVES_MAX)),
         sender=session.sender(request),
         even_if_pinned=asked.flag("even_if_pinned"),
+        terse=asked.flag("terse"),
     )
     # The store sets aside no more than one line holds, and refuses the rest as `batch_full`.
-    terse = asked.flag("terse")
-    return {"results": [transferred_out(one, terse=terse) for one in desk.apply(request, command)]}
+    results = desk.apply(request, command)
+    if command.terse:
+        return told_out(results)
+    return {"results": [transferred_out(moved) for moved in results]}
 
 
 def _why(asked: Fields) -> moves.Why:
@@ -119,7 +130,7 @@ def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
     """Copies are kept that do not run yet. What cannot be read is refused alone."""
     asked = request.fields
     offers: list[moves.Offer] = []
-    bad: dict[int, Transferred] = {}
+    unread: dict[int, moves.Unread] = {}
     peer = _peer_of(asked)
     for place, entry in enumerate(asked.objects("moves", MOVES_MAX)):
         xfer = entry.ulid("xfer")
@@ -127,16 +138,26 @@ def answer_hold(desk: Desk, session: Session, request: Request) -> JsonObject:
             offers.append(_offer(entry, peer, xfer))
         except BadInput as error:
             because = Because("bad_task", str(error)[:500])
-            bad[place] = Transferred(xfer, "refused", because)
+            unread[place] = moves.Unread(xfer, _uid_of(entry), because, peer)
     command = moves.Hold(
         giver=asked.node("from"),
         why=_why(asked),
         offers=tuple(offers),
         sender=session.sender(request),
         even_if_stopped=asked.flag("even_if_stopped"),
+        unread=tuple(unread.values()),
     )
-    held = desk.apply(request, command) if offers else ()
-    return {"results": [transferred_out(moved) for moved in merged(bad, held)]}
+    results = desk.apply(request, command) if offers or unread else ()
+    bad = dict(zip(unread, results[len(offers):], strict=True))
+    return {"results": [transferred_out(moved) for moved in merged(bad, results[:len(offers)])]}
+
+
+def _uid_of(entry: Fields) -> str:
+    """Of which task an offer is that cannot be read; empty where it does not say so."""
+    try:
+        return entry.inside("task").ulid("uid")
+    except BadInput:
+        return ""
 
 
 def _offer(entry: Fields, peer: str | None, xfer: str) -> moves.Offer:
@@ -144,10 +165,11 @@ def _offer(entry: Fields, peer: str | None, xfer: str) -> moves.Offer:
     if document.get("epoch") is None:
         raise BadInput("missing; a task that moves says its epoch", "epoch")
     task = task_from(document)
-    return moves.Offer(xfer, task, str(entry.take("sha256", text(64))), _peer_of(entry, peer))
+    sha256, weight = str(entry.take("sha256", text(64))), entry.points("weight", WEIGHT_MAX)
+    return moves.Offer(xfer, task, sha256, _peer_of(entry, peer), weight)
 
 
-Handler = Callable[[Desk, Session, Request], JsonObject]
+Handler = Callable[[Desk, Session, Request], JsonObject | Written]
 
 
 def settling(kind: type[Settling]) -> Handler:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from . import daemon_log, program
 from .apart import REPLACE
-from .errors import BadInput, NodeError
+from .errors import BadInput, NodeError, is_of_the_disk
 from .failpoints import failpoint
 from .home import Home
 from .log import log
@@ -139,7 +139,9 @@ def _works_alone(home: Home, new: Path, upgrade: Upgrade) -> str | None:
 def _back(
     home: Home, daemon: Daemon | None, old: Path, upgrade: Upgrade, why: str
 ) -> Upgrade:  # fmt: skip
-    """The old program again, and its daemon where there was one."""
+    """The old program again, and its daemon where there was one. A disk that fails over it decides
+    nothing: who asks again goes on.
+    """
     try:
         program.point_link(home, old)
         failpoint("upgrade.after_back")
@@ -149,6 +151,8 @@ def _back(
         else:
             talk(old, home)
     except (OSError, NodeError) as error:
+        if is_of_the_disk(error):
+            raise
         more = "; its database may be newer: backups/ has the one from before"
         return upgrade.ended("stuck", f"{why}; and the old program: {error}"
                              + (more if upgrade.one_way else ""))  # fmt: skip

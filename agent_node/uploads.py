@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,15 @@ class Uploads:
         there = self._shelf.has(sha256)
         if there is not None:
             return Progress(there, done=True)
+        try:
+            return self._go_on(sha256, size, offset, data)
+        except OSError:  # after a sync that failed a second may lie: its bytes come and go anew
+            self._begun.pop(sha256, None)
+            with suppress(OSError):
+                self._path(sha256).unlink(missing_ok=True)
+            raise
+
+    def _go_on(self, sha256: str, size: int, offset: int, data: bytes) -> Progress:
         upload = self._find(sha256, size)
         if offset == upload.have and data:
             if upload.have + len(data) > size:

@@ -29,6 +29,7 @@ from .strict import JsonObject
 from .task import Task, to_wire
 from .validation import (
     COMMANDS,
+    TIMEOUT_MAX_S,
     TRIES,
     Broken,
     Judgement,
@@ -97,6 +98,8 @@ class Validating:
         run.judging = Judging(run.folder, found, last)
         if not last:
             return self._next(run, run.judging)
+        assert run.judged is not None, "only what has to be judged comes here"
+        run.max_s = timeout_of(run.judged.validate, TIMEOUT_MAX_S)
         run.folder = _folder_of(run.folder, last)
         record = read_shim_record(run.folder)
         run.boot_id = record.identity.boot_id if record else run.boot_id

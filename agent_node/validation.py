@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from .errors import BadInput
+from .schemas import fault_of
 from .strict import JsonObject, JsonValue, kind_of
 
 KINDS = ("json-schema", "test-pass", "llm-judge", "regex", "none")
@@ -98,6 +99,9 @@ def _check_schema(value: JsonValue) -> None:
                     text = "refers to another document; a schema is judged without the network"
                     raise BadInput(text, f"validate.schema.{name}")
         level = [inner for one in level for inner in _inside(one)]
+    fault = fault_of(value)
+    if fault is not None:
+        raise BadInput(fault[1], f"validate.schema{fault[0]}")
 
 
 def _inside(value: JsonValue) -> list[JsonValue]:

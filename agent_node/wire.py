@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .commands import Added, Because, Changed, Steered
 from .errors import BadInput, NodeError
 from .lines import encode, line_of
 from .moves import Reowned, Transferred
+from .output_hash import OUTPUT_SHA256
 from .queries import Chosen, DeadLetter, DeadPage, Doubt, Given, Listed, NodeFacts, Shown
 from .strict import LINE_MAX, JsonObject, JsonValue
-from .task import Task, to_wire, to_wire_tersely
+from .task import Task, to_wire
 from .text import safe_text
 
 WIRE = 1
@@ -37,9 +39,18 @@ def greeting_line(facts: NodeFacts, version: str) -> bytes:
     )
 
 
-def result_line(asked: Id, result: JsonObject) -> bytes:
+class Written(NamedTuple):
+    """A result whose JSON is written already."""
+
+    text: str
+
+
+def result_line(asked: Id, result: JsonObject | Written) -> bytes:
     """The answer to one request; one that no line can hold becomes the error `batch_full`."""
-    line = line_of({"id": asked, "ok": True, "result": result})
+    if isinstance(result, Written):
+        line = f'{{"id":{encode(asked)},"ok":true,"result":{result.text}}}\n'.encode()
+    else:
+        line = line_of({"id": asked, "ok": True, "result": result})
     if len(line) <= LINE_MAX:
         return line
     message = f"the answer takes {len(line)} bytes, a line {LINE_MAX}: ask for less at a time"
@@ -107,17 +118,32 @@ def steered_out(steered: Steered) -> JsonObject:
     return document
 
 
-def transferred_out(moved: Transferred, *, terse: bool = False) -> JsonObject:
-    """The recorded outcome of one transfer; the task comes whole where it is handed over. `terse`:
-    without the fields that say nothing, which whoever reads it takes to be at their defaults.
-    """
+def transferred_out(moved: Transferred) -> JsonObject:
+    """The recorded outcome of one transfer; the task comes whole where it is handed over."""
     document: JsonObject = {"xfer": moved.xfer, "outcome": moved.outcome}
     if moved.task is not None:
-        document["task"] = to_wire_tersely(moved.task) if terse else to_wire(moved.task)
+        document["task"] = to_wire(moved.task)
         document["sha256"] = moved.sha256
+        if moved.weight:
+            document["weight"] = moved.weight
     if moved.because is not None:
         document.update(because_out(moved.because))
     return document
+
+
+def told_out(moves: Iterable[Transferred]) -> Written:
+    """The same of a batch whose tasks come as they were told: without the fields that say nothing,
+    which whoever reads them takes to be at their defaults.
+    """
+    return Written(f'{{"results":[{",".join(map(_told, moves))}]}}')
+
+
+def _told(moved: Transferred) -> str:
+    if moved.told is None:
+        return encode(transferred_out(moved))
+    head = f'{{"xfer":"{moved.xfer}","outcome":"{moved.outcome}"'
+    weight = f',"weight":{encode(moved.weight)}' if moved.weight else ""
+    return f'{head},"task":{moved.told},"sha256":"{moved.sha256}"{weight}}}'
 
 
 def reowned_out(owned: Reowned) -> JsonObject:
@@ -143,7 +169,8 @@ def listed_out(listed: Listed) -> JsonObject:
     shown = {task.uid for task in listed.tasks[: len(tasks)]}
     care: JsonObject = {uid: said for uid, said in listed.care.items() if uid in shown}
     order: JsonObject = {uid: said for uid, said in listed.order.items() if uid in shown}
-    return {"tasks": list(tasks), "next": after, "care": care, "order": order}
+    told: JsonObject = {"tasks": list(tasks), "next": after, "care": care, "order": order}
+    return told if listed.total is None else {**told, "total": listed.total}
 
 
 def dead_out(page: DeadPage) -> JsonObject:
@@ -179,6 +206,7 @@ def shown_out(shown: Shown) -> JsonObject:
         "events": list(shown.events),
         "care": dict(shown.care),
         "order": dict(shown.order),
+        **({OUTPUT_SHA256: shown.output_sha256} if shown.output_sha256 else {}),
     }
 
 

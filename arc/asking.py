@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_node.commands import Added, Because, Changed
 from agent_node.errors import BadInput
 from agent_node.moves import Reowned
+from agent_node.output_hash import OUTPUT_SHA256
 from agent_node.queries import Doubt, Given, Listed, Shown
 from agent_node.reports import StatusReport, parse_report, read_doubts
 from agent_node.requests import Fields
-from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import Task, task_from
 from agent_node.text import safe_text
@@ -27,11 +26,6 @@ COUNT_MAX = 10**7
 EPOCH_MAX = 2**62
 SAID_MAX = 500  # of a sentence that a node says
 SECONDS_MAX = 10**10
-# Every outcome that a node may have recorded for a transfer.
-OUTCOMES = (
-    "escrowed", "held", "committed", "aborted", "activated", "dropped", "settled", "refused",
-    "too_old", "unknown", "quarantined",
-)  # fmt: skip
 
 Value = TypeVar("Value")
 
@@ -46,77 +40,10 @@ def reading(node: str, what: str) -> Iterator[None]:
         raise AnswerUnreadable(node, f"its answer to {what} cannot be read: {said}") from error
 
 
-# --- Transfers ------------------------------------------------------------------------------------
+# --- Ownership ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One transfer that a request named: the answer has to be about it, and about this task."""
-
-    xfer: str
-    uid: str
-    epoch: int | None = None  # None: the answer says no epoch that could be compared
-
-
-@dataclass(frozen=True)
-class Moved:
-    """What a node has recorded of one transfer. `task` is the document as it came, whole: it is
-    handed on as it is, so that no field is lost on a hub that is too old to know it.
-    """
-
-    xfer: str
-    outcome: str
-    rule: str = ""
-    because: str = ""
-    task: JsonObject | None = None
-    sha256: str = ""
-
-
-def read_moved(node: str, do: str, result: JsonObject, asked: Sequence[Asked]) -> dict[str, Moved]:
-    """One outcome for each transfer that was asked for, by its xfer, in whatever order they came.
-
-    A foreign xfer, one that is missing or stands twice, another task than the one asked for, or a
-    task that does not have the hash beside it: nothing of the answer is believed.
-    """
-    with reading(node, do):
-        entries = Fields(result).objects("results", ENTRIES_MAX)
-        wanted = {one.xfer: one for one in asked}
-        said: dict[str, Moved] = {}
-        for entry in entries:
-            moved = _moved(entry, wanted)
-            if moved.xfer in said:
-                raise BadInput(f"{moved.xfer} stands there twice", "results")
-            said[moved.xfer] = moved
-        missing = wanted.keys() - said.keys()
-        if missing:
-            raise BadInput(f"nothing is said of {min(missing)}", "results")
-        return said
-
-
-def _moved(entry: Fields, wanted: Mapping[str, Asked]) -> Moved:
-    xfer = entry.ulid("xfer")
-    if xfer not in wanted:
-        raise BadInput(f"{xfer} was not asked for", entry.name_of("xfer"))
-    outcome = entry.word("outcome", *OUTCOMES)
-    because = _because(entry) or Because("", "")
-    if outcome != "escrowed":
-        return Moved(xfer, outcome, because.rule, because.text)
-    sha256 = entry.text("sha256", 64)
-    document = entry.inside("task").values
-    _check_task(task_from(document), wanted[xfer], sha256)
-    return Moved(xfer, outcome, task=document, sha256=sha256)
-
-
-def _check_task(task: Task, asked: Asked, sha256: str) -> None:
-    if task.uid != asked.uid:
-        raise BadInput(f"{asked.xfer} brought {task.uid}, not {asked.uid}", "task.uid")
-    if asked.epoch is not None and task.epoch != asked.epoch:
-        raise BadInput(f"{task.uid} came at epoch {task.epoch}, not {asked.epoch}", "task.epoch")
-    if hash_of(spec_of(task)) != sha256:
-        raise BadInput(f"{task.uid} does not have the hash that came with it", "sha256")
-
-
-def _because(entry: Fields) -> Because | None:
+def because_of(entry: Fields) -> Because | None:
     """Why not, cut to a sentence; None where the node gave no reason."""
     if not entry.has("because"):
         return None
@@ -131,7 +58,7 @@ def read_reowned(node: str, do: str, result: JsonObject, uids: Sequence[str]) ->
     with reading(node, do):
         said = {
             (uid := entry.ulid("uid")): Reowned(
-                uid, entry.word("outcome", "barred", "reowned", "refused"), _because(entry)
+                uid, entry.word("outcome", "barred", "reowned", "refused"), because_of(entry)
             )
             for entry in Fields(result).objects("results", ENTRIES_MAX)
         }
@@ -234,7 +161,8 @@ def read_listed(node: str, result: JsonObject) -> Listed:
     with reading(node, "list"):
         said = Fields(result)
         tasks = tuple(task_from(entry.values) for entry in said.objects("tasks", ENTRIES_MAX))
-        return Listed(tasks, said.maybe_whole("next", 0, 2**62), order=_orders(said))
+        place, total = (said.maybe_whole(name, 0, 2**62) for name in ("next", "total"))
+        return Listed(tasks, place, order=_orders(said), total=total)
 
 
 def _orders(said: Fields) -> dict[str, JsonObject]:
@@ -254,9 +182,9 @@ def read_shown(node: str, uid: str, result: JsonObject) -> Shown:
             tuple(entry.values for entry in said.objects(name, ENTRIES_MAX))
             for name in ("attempts", "moves", "events")
         )
-        order = said.inside("order").values if said.has("order") else {}
-        care = said.inside("care").values if said.has("care") else {}
-        return Shown(task, attempts, moves, events, care, order)
+        care, order = (said.inside(of).values if said.has(of) else {} for of in ("care", "order"))
+        sha256 = said.maybe_text(OUTPUT_SHA256, 64)
+        return Shown(task, attempts, moves, events, care, order, sha256)
 
 
 def read_events(node: str, result: JsonObject) -> tuple[JsonObject, ...]:
@@ -277,7 +205,7 @@ def read_added(node: str, result: JsonObject) -> tuple[Added, ...]:
     with reading(node, "add"):
         return _each(result, lambda entry: Added(
             _uid_or_none(entry), entry.word("outcome", "added", "exists", "refused"),
-            _because(entry),
+            because_of(entry),
         ))  # fmt: skip
 
 
@@ -292,7 +220,7 @@ def read_changed(node: str, do: str, result: JsonObject) -> tuple[Changed, ...]:
         return _each(result, lambda entry: Changed(
             entry.ulid("uid"), entry.word("outcome", "changed", "stopping", "refused"),
             task_from(entry.inside("task").values) if entry.has("task") else None,
-            _because(entry), already=entry.flag("already"),
+            because_of(entry), already=entry.flag("already"),
         ))  # fmt: skip
 
 

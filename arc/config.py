@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NAME = "fleet.yaml"
 STATE = ".arc"
+VARIABLE = "ARC_FLEET"
+LET_GO = f"let go of it: unset {VARIABLE}   ·   or name another: arc --fleet FILE"
 BYTES_MAX = 1024 * 1024
 
 
@@ -106,12 +108,14 @@ def find_fleet(
     `~/.config/arc/fleet.yaml`. One that is merely come across has to belong to this user, because
     it says into which machines the hub logs in.
     """
-    told = named or environ.get("ARC_FLEET")
+    told = named or environ.get(VARIABLE)
     if told:
-        path = Path(os.path.abspath(os.path.join(start, os.path.expanduser(told))))
+        path = _meant(start, told)
         if path.is_file():
             return path
-        raise NoFleet(f"{path}: {'is no file' if path.exists() else 'is not there'}")
+        what = "is no file" if path.exists() else "is not there"
+        who, hint = ("--fleet", "") if named else (f"${VARIABLE}", LET_GO)
+        raise NoFleet(f"{path}: {what}; {who} names it", hint=hint)
     start = Path(os.path.abspath(start))
     looked = [folder / NAME for folder in (start, *start.parents)]
     looked += _in_the_home(environ)
@@ -122,6 +126,17 @@ def find_fleet(
             return path
         passed += [f"{path} {reason}"] if reason else []
     raise NoFleet("; ".join([f"no {NAME} in {start} and above, nor as {looked[-1]}", *passed]))
+
+
+def led_elsewhere(start: Path, environ: Mapping[str, str], file: Path) -> Path | None:
+    """Where `$ARC_FLEET` leads commands that name no fleet; None: to this file, or nowhere."""
+    told = environ.get(VARIABLE)
+    path = _meant(start, told) if told else file
+    return None if os.path.realpath(path) == os.path.realpath(file) else path
+
+
+def _meant(start: Path, told: str | os.PathLike[str]) -> Path:
+    return Path(os.path.abspath(os.path.join(start, os.path.expanduser(told))))
 
 
 def _in_the_home(environ: Mapping[str, str]) -> list[Path]:

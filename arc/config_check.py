@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,22 +9,27 @@ from pathlib import Path
 from .config import mark, read_text
 from .decisions.domains import Domain
 from .decisions.limits import LIMITS, OF_RETRIES, passed_over
+from .decisions.sounding import Sounds
 from .errors import ArcError
 from .findings import Finding, Place
 from .marked_yaml import Loc, Marked
 from .settings import FleetSettings, NodeEntry
 
 REPORT_EVERY_S = 30.0  # a node renews its report at least so often
-SUBJECT_MAX = 500
 _ROUTE, _STEAL = "router", "rebalance"
+_MATCH = "skills in a node's node.toml, or those of the domain: one of them is out of date"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the fleet showed of itself, to hold the file against; empty: nobody was asked."""
+    """What the nodes said of themselves, to hold the file against.
+
+    Who is not in it was not heard; who lists no skills says nothing of them. Of neither comes any
+    finding.
+    """
 
     skills: Mapping[str, Collection[str]] = field(default_factory=dict)  # by node
-    subjects: Collection[str] = ()  # of tasks that were there lately
+    sounds: Sounds = field(default_factory=Sounds)
 
 
 @dataclass(frozen=True)
@@ -191,29 +195,46 @@ def _without_effect(settings: FleetSettings) -> Iterator[Doubt]:
 
 def _against(settings: FleetSettings, seen: Seen) -> Iterator[Doubt]:
     """What the file names and the fleet does not know: the way in which such tables go stale."""
-    every = {skill for skills in seen.skills.values() for skill in skills}
     for domain in settings.domains:
-        for n, skill in enumerate(domain.skills if seen.skills else ()):
-            if skill not in every:
-                yield _nothing(domain, "skills", n, f"no node that answered has '{skill}'")
-        if seen.subjects:
-            yield from _unheard(domain, [subject.casefold() for subject in seen.subjects])
+        known = _known_of(settings, domain.name, seen)
+        for n, skill in enumerate(domain.skills):
+            if known is not None and skill not in known:
+                yield Doubt("ARC-CFG-NOTHING-MATCHES", ("domains", domain.name, "skills", n),
+                            f"no node reports the skill '{skill}'", _MATCH)  # fmt: skip
+        yield from _unsaid(domain, seen.sounds)
     for n, node in enumerate(settings.nodes):
         yield from _unable(settings, n, set(seen.skills.get(node.name, ())))
 
 
-def _nothing(domain: Domain, kind: str, n: int, text: str) -> Doubt:
-    return Doubt("ARC-CFG-NOTHING-MATCHES", ("domains", domain.name, kind, n), text)
+def _unsaid(domain: Domain, sounds: Sounds) -> Iterator[Doubt]:
+    """Its beginnings and words that none of many tasks has."""
+    for kind, said in (("prefix", "begins with"), ("words", "has the word")):
+        missing = sounds.missing.get(kind, ())
+        for n, sign in enumerate(getattr(domain, kind)):
+            if sign in missing:
+                text = f"none of the {sounds.tasks} tasks that the nodes know {said} '{sign}'"
+                yield Doubt("ARC-CFG-NOTHING-MATCHES", ("domains", domain.name, kind, n), text)
 
 
-def _unheard(domain: Domain, subjects: list[str]) -> Iterator[Doubt]:
-    for n, start in enumerate(domain.prefix):
-        if not any(subject.startswith(start.casefold()) for subject in subjects):
-            yield _nothing(domain, "prefix", n, f"no task of late begins with '{start}'")
-    for n, word in enumerate(domain.words):
-        whole = re.compile(rf"(?<!\w){re.escape(word.casefold())}(?!\w)")
-        if not any(map(whole.search, subjects)):
-            yield _nothing(domain, "words", n, f"no task of late has the word '{word}'")
+def _known_of(settings: FleetSettings, domain: str, seen: Seen) -> set[str] | None:
+    """Every skill of the fleet; None: some node was not heard, or one that does this domain's work
+    (of a domain that nobody does, any node) says nothing of skills.
+    """
+    nodes = settings.nodes
+    if not all(node.name in seen.skills for node in nodes):
+        return None
+    doers = [node.name for node in nodes if domain in node.owns + node.also]
+    asked = doers or [node.name for node in nodes]
+    if not asked or not all(seen.skills[name] for name in asked):
+        return None
+    return {skill for node in nodes for skill in seen.skills[node.name]}
+
+
+def unheard(settings: FleetSettings, seen: Seen) -> tuple[str, ...]:
+    """The nodes whose skills are not known, where the file says anything that they could tell."""
+    if not any(domain.skills for domain in settings.domains):
+        return ()
+    return tuple(sorted(node.name for node in settings.nodes if node.name not in seen.skills))
 
 
 def _unable(settings: FleetSettings, n: int, skills: set[str]) -> Iterator[Doubt]:
@@ -224,4 +245,4 @@ def _unable(settings: FleetSettings, n: int, skills: set[str]) -> Iterator[Doubt
         if domain is not None and domain.skills and skills.isdisjoint(domain.skills):
             yield Doubt("ARC-CFG-NO-SKILL", ("nodes", n, "owns", m),
                         f"{node.name} owns {name} and reports none of its skills",
-                        "skills: stands in the node's node.toml")  # fmt: skip
+                        _MATCH)  # fmt: skip

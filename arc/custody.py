@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_node.budget import amount_of, plus, text_of
 from agent_node.errors import BadInput
 from agent_node.fields import is_money
+from agent_node.output_hash import OUTPUT_SHA256, is_as_told
 from agent_node.strict import JsonObject, decode_object
 from agent_node.task import ENDED, Task, task_from, to_wire
 
@@ -177,9 +178,20 @@ def kept_of(end: EndHeard) -> JsonObject:
         return {}
     try:
         told = decode_object(end.result.encode())
-        return left_by(task_from({**told, "uid": end.uid, "subject": end.uid}))
+        sha256 = told.pop(OUTPUT_SHA256, None)
+        left = left_by(task_from({**told, "uid": end.uid, "subject": end.uid}))
     except BadInput:
         return {}
+    return with_hash(left, sha256 if isinstance(sha256, str) else None)
+
+
+def with_hash(left: JsonObject, sha256: str | None) -> JsonObject:
+    """The same with the hash of its output, where its node tells one; nothing where that differs:
+    what was changed on its way here is passed on to nobody.
+    """
+    if left["output"] is None or sha256 is None:
+        return left
+    return {**left, "sha256": sha256} if is_as_told(left["output"], sha256) else {}
 
 
 def with_costs(hub: Hub, end: EndHeard, kept: JsonObject) -> JsonObject:

@@ -12,6 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.ulid import clock_ms_of, is_ulid
 
 from .decisions.outbox import COMPLETED
+from .decisions.tallying import note_given
 from .looking import INBOX
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def is_older(hub: Hub, uid: str) -> bool:
 
 
 def tying(hub: Hub) -> Noted:
-    """What notes, before a node is given tasks, to which others it is tied by them.
+    """What notes, before a node is given tasks, how long they have waited, and to which others it
+    is tied by them.
 
     A task that had come from that very node brings it no tie: it wrote that task itself.
     """
 
     def note(node: str, tasks: Sequence[JsonObject]) -> None:
+        note_given(hub.waited, tasks, hub.clock.now())
         tied = {str(task.get("uid")): ties_of(task) for task in tasks}
         some = [uid for uid, ties in tied.items() if ties]
         if node == INBOX or not some:
@@ -77,4 +80,5 @@ def bare(told: JsonObject, store: str) -> JsonObject:
     why = f"withheld: nothing that the hub gave {store} refers to {told['uid']}"
     kept = because if told["state"] != COMPLETED and because.startswith(BY_AN_EDGE) else why
     files: list[JsonValue] = []
-    return {**told, "output": None, "artifacts": files, "because": kept}
+    said = {name: value for name, value in told.items() if name != "sha256"}
+    return {**said, "output": None, "artifacts": files, "because": kept}

@@ -13,6 +13,7 @@ from agent_node.clock import iso, parse_iso
 
 from .history_file import Reader, Row
 from .history_seen import (
+    CAME,
     Arrival,
     Feed,
     KeptSeen,
@@ -42,17 +43,17 @@ SELECT at, uid, node, how, priority, domain, skills, needs, pinned, expected_s, 
        ended_at FROM arrival
 """
 # By both ends of one index: what is not over, and what was over only afterwards.
-_STANDING = """
+_STANDING = f"""
 SELECT a.at, a.uid, a.node, a.how, a.priority, a.domain, a.skills, a.needs, a.pinned, a.expected_s,
        a.source, a.ready_at, a.ended_at,
        coalesce((SELECT m.idle FROM move m WHERE m.uid = a.uid AND m.at < ?2
-                    AND m.outcome IN ('moved', 'settled') ORDER BY m.id DESC LIMIT 1), a.node),
+                    AND {CAME} ORDER BY m.id DESC LIMIT 1), a.node),
        coalesce((SELECT s.outcome FROM stint s WHERE s.uid = a.uid AND s.claimed_at < ?1
                   ORDER BY s.claimed_at DESC, s.n DESC LIMIT 1), '')
   FROM (SELECT * FROM arrival WHERE ended_at IS NULL AND at < ?1
          UNION ALL SELECT * FROM arrival WHERE ended_at >= ?1 AND at < ?1) AS a
  ORDER BY a.at DESC, a.uid DESC LIMIT ?3
-"""
+"""  # noqa: S608
 _STINT = """
 SELECT node, uid, n, agent, claimed_at, started_at, ended_at, outcome, error_kind, domain, priority,
        cost FROM stint
@@ -66,6 +67,9 @@ SELECT * FROM (SELECT s.node, s.at, {UNTIL} AS until, s.state, s.because, s.pend
 _MOVE = """
 SELECT at, uid, busy, idle, outcome, why, rule, because, priority, run, xfer FROM move
 """
+# What a move was for, also of one that was settled only when it had been in doubt.
+_MEANT = """CASE WHEN m.why <> 'doubt' THEN m.why ELSE coalesce((SELECT b.why FROM move b
+  WHERE b.uid = m.uid AND b.xfer = m.xfer AND b.why <> 'doubt' ORDER BY b.id LIMIT 1), m.why) END"""
 _RUN = """
 SELECT id, sensor, at, because, outcome, coalesce(skipped, ''), summary, code, looked, unseen,
        decided, acted, requests, took_s FROM run
@@ -179,8 +183,10 @@ def read_life(
 def read_feeds(reader: Reader, since: datetime, until: datetime) -> tuple[Feed, ...]:
     """The most first."""
     rows = reader.rows(
-        "SELECT busy, idle, why, count(*) FROM move WHERE at >= ? AND at < ? AND outcome = 'moved'"
-        " GROUP BY busy, idle, why ORDER BY count(*) DESC, busy, idle, why",
+        f"SELECT busy, idle, {_MEANT}, count(*)"  # noqa: S608
+        " FROM (SELECT uid, xfer, busy, idle, why, min(id)"
+        f" FROM move WHERE at >= ? AND at < ? AND {CAME} GROUP BY xfer) AS m"
+        " GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3",
         [iso(since), iso(until)],
     )
     return tuple(Feed(str(busy), str(idle), str(why), _whole(moves))

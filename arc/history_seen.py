@@ -8,6 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 
 ADDED, ARRIVED = "added", "arrived"
+TAKEN = "taker_has_it"  # the rule of a doubt that was settled so
+# Of the journal's moves: whether the task came to its taker by it.
+CAME = f"(outcome = 'moved' OR rule = '{TAKEN}')"
 UNKNOWN = "unknown"  # a sample of a node that did not answer, and the end of a stint nobody saw
 RUNS = ""  # the outcome of a stint that is not over, as far as was heard
 # What a node's sample may say; of those that are not `running`, nothing is started there. The hub's
@@ -126,6 +129,11 @@ class MoveSeen:
     priority: int | None
     run: int | None  # None: a person moved it
     xfer: str
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the task is with its taker by it; so may a doubt end that was settled."""
+        return self.outcome == "moved" or self.rule == TAKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from .artifacts import FolderArtifacts
 from .beside import Beside
 from .decisions.circles import Circle
 from .decisions.domains import Domain, Role
-from .decisions.tallying import Words
+from .decisions.tallying import Waited, Words
 from .decisions.view import FleetView
 from .doubted import Doubted
 from .errors import SensorBroken
@@ -33,6 +33,7 @@ from .links.opening import open_links
 from .lost_files import LostFile
 from .sensor import Sensor
 from .settings import FleetSettings
+from .settling import Settlement
 from .unfound import Unfound
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Hub:
     awaited: dict[str, float] = field(default_factory=dict)
     parts: dict[str, Part] = field(default_factory=dict)  # of them being looked up, what was said
     doubted: dict[str, Doubted] = field(default_factory=dict)  # ends that nobody is told, by uid
+    undecided: dict[str, Settlement] = field(default_factory=dict)  # for a person, by xfer
     circling: bool = False  # an awaited task was seen to wait for another one itself
     # Circles of tasks that wait for each other, with the queue of each task.
     circles: dict[Circle, tuple[str, ...]] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Hub:
     # By node and uid, since when a task that nobody has claimed is READY, by the node's clock.
     ready_since: defaultdict[str, dict[str, datetime]] = field(
         default_factory=lambda: defaultdict(dict))
+    waited: dict[str, Waited] = field(default_factory=dict)  # by uid, before it was given away
     # By node, the types and models of its tasks that are counted one by one.
     words: defaultdict[str, Words] = field(default_factory=lambda: defaultdict(dict))
     beside: Beside = field(default_factory=Beside)  # what nodes told last beside their reports

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from agent_node.clock import iso, parse_iso
 
+from .history_seen import CAME
+
 if TYPE_CHECKING:
     from .journal import Row, Rows
 
@@ -33,6 +35,7 @@ class TaskEnd:
     because: str = ""
     seq: int = UNNUMBERED  # of the event that told it
     result: str = ""  # what the task left, as JSON, where somebody was known to wait for it
+    lived: bool = True  # until this end; False: it is a person's word on one that was over
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,20 @@ class EndBook:
         self._rows = rows
 
     def note(self, ends: Iterable[TaskEnd]) -> None:
-        """These ended there; an end that is known already keeps its moment."""
+        """These ended there; an end that is known already keeps its moment, and the number of the
+        event that ended it, whatever a person says of it afterwards.
+        """
         rows = [(one.node, one.uid, one.state, iso(one.at), one.because[:BECAUSE_MAX], one.seq,
-                 one.result) for one in ends]  # fmt: skip
+                 one.result, one.lived) for one in ends]  # fmt: skip
         if not rows:
             return
         with self._rows.transaction():
             self._rows.write_many(
                 "INSERT INTO task_end (node, uid, state, at, because, seq, result)"
-                " VALUES (?,?,?,?,?,?,?)"
+                " VALUES (?1,?2,?3,?4,?5,?6,?7)"
                 " ON CONFLICT DO UPDATE SET state = excluded.state, at = excluded.at,"
-                " because = excluded.because, seq = excluded.seq, result = excluded.result"
+                " because = excluded.because, result = excluded.result,"
+                " seq = CASE WHEN ?8 THEN excluded.seq ELSE seq END"
                 " WHERE state <> excluded.state",
                 rows,
             )
@@ -121,9 +127,10 @@ class EndBook:
     def of_moved(self, node: str) -> list[str]:
         """The tasks that were moved to this node and ended there, by uid."""
         rows = self._rows.read(
-            "SELECT uid FROM task_end AS e WHERE node = ? AND state <> 'DEAD_LETTERED' AND EXISTS"
+            "SELECT uid FROM task_end AS e"  # noqa: S608
+            " WHERE node = ? AND state <> 'DEAD_LETTERED' AND EXISTS"
             " (SELECT 1 FROM move AS m WHERE m.uid = e.uid AND m.idle = e.node"
-            " AND m.outcome = 'moved') ORDER BY uid",
+            f" AND {CAME}) ORDER BY uid",
             [node],
         )
         return [str(row["uid"]) for row in rows]

@@ -13,6 +13,7 @@ from agent_node.clock import Clock, iso, parse_iso
 
 from .decisions.alerts import Alert, Edge
 from .decisions.tallying import Labels, tally_stranded
+from .history_seen import TAKEN
 from .links import Met
 
 if TYPE_CHECKING:
@@ -194,6 +195,20 @@ class NodeBook:
         )
         at = rows[0]["at"]
         return parse_iso(str(at)) if at else None
+
+    def taken(self, since: datetime, whys: Sequence[str]) -> dict[str, int]:
+        """How many tasks each node was given for these reasons since a moment, however many other
+        moves there were. What is in doubt counts until its giver has it back.
+        """
+        rows = self._rows.read(
+            "SELECT idle, count(DISTINCT xfer) AS many FROM move m WHERE at >= ?"  # noqa: S608
+            " AND why IN (SELECT value FROM json_each(?))"
+            " AND (outcome = 'moved' OR (outcome = 'in_doubt' AND NOT EXISTS (SELECT 1 FROM move s"
+            " WHERE s.uid = m.uid AND s.xfer = m.xfer AND s.outcome = 'settled'"
+            f" AND s.rule <> '{TAKEN}'))) GROUP BY idle",
+            [iso(since), json.dumps([*whys])],
+        )
+        return {str(row["idle"]): cast("int", row["many"]) for row in rows}
 
     def strand(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """Add stranded time, by (node, cause), to today's."""

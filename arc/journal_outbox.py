@@ -40,9 +40,10 @@ class OutBook:
         """
         now = iso(self._clock.now())
         self._write(
-            "INSERT OR IGNORE INTO birth (uid, dag, node, seq, parent, name, waits, at)"
-            " VALUES (?,?,?,?,?,?,?,?)",
-            [(one.uid, one.dag, one.node, one.seq, one.parent, one.name, int(one.waits), now)
+            "INSERT OR IGNORE INTO birth (uid, dag, node, seq, parent, name, waits,"
+            " max_cost_usd, at) VALUES (?,?,?,?,?,?,?,?,?)",
+            [(one.uid, one.dag, one.node, one.seq, one.parent, one.name, int(one.waits),
+              one.max_cost_usd, now)
              for one in births],
         )  # fmt: skip
         self._write(
@@ -109,19 +110,20 @@ class OutBook:
         """The store is about to be told these ends. Bad ones are kept: they may be taken back."""
         now = iso(self._clock.now())
         self._write(
-            "INSERT OR REPLACE INTO end_told (store, uid, node, at) VALUES (?,?,?,?)",
-            [(store, one.uid, one.node, now) for one in ends if one.state != COMPLETED],
+            "INSERT OR REPLACE INTO end_told (store, uid, node, at, seq) VALUES (?,?,?,?,?)",
+            [(store, one.uid, one.node, now, one.seq) for one in ends if one.state != COMPLETED],
         )
 
     def revived(self) -> tuple[tuple[str, str], ...]:
-        """(store, uid): the store was told of a bad end there, and the task lives again or is done.
+        """(store, uid): the store was told of a bad end there, and the task lives again or is done,
+        or has lived again and ended anew by now: the same word then tells of another end.
 
         That is read off what is known of ends now, so no word of it can be missed.
         """
         rows = self._rows.read(
             "SELECT store, uid FROM end_told AS t WHERE NOT EXISTS (SELECT 1 FROM task_end AS e"
-            " WHERE e.uid = t.uid AND e.node = t.node AND e.state <> 'COMPLETED')"
-            " ORDER BY store, uid"
+            " WHERE e.uid = t.uid AND e.node = t.node AND e.state <> 'COMPLETED'"
+            " AND e.seq = coalesce(t.seq, e.seq)) ORDER BY store, uid"
         )
         return tuple((str(row["store"]), str(row["uid"])) for row in rows)
 
@@ -136,4 +138,5 @@ def _birth(row: Row) -> JoinHeard:
         uid=str(row["uid"]), dag=str(row["dag"]), node=str(row["node"]),
         seq=cast("int", row["seq"]), parent=cast("str | None", row["parent"]),
         name=cast("str | None", row["name"]), waits=bool(row["waits"]),
+        max_cost_usd=cast("str | None", row["max_cost_usd"]),
     )  # fmt: skip

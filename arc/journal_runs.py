@@ -13,6 +13,7 @@ from agent_node.clock import Clock, iso, parse_iso
 from agent_node.strict import JsonObject
 
 from .decisions.tallying import tally_run
+from .history_seen import CAME
 from .sensor import Decided, Moved, SensorReport
 
 if TYPE_CHECKING:
@@ -152,15 +153,43 @@ class RunBook:
             "SELECT * FROM decision WHERE uid = ? ORDER BY run DESC LIMIT ?", [uid, limit])
         return tuple((cast("int", row["run"]), _decided(row)) for row in rows)
 
+    def stayed(self, uid: str, node: str) -> tuple[int, datetime | None]:
+        """In how many runs this task stayed on this node since it came there, and when the first
+        of them began; what runs said of it on its way there, or in the hub's queue, is not counted.
+        """
+        row = self._rows.read(
+            "WITH came AS (SELECT run, at FROM move WHERE uid = ?1"  # noqa: S608
+            f" AND {CAME} ORDER BY id DESC LIMIT 1)"
+            " SELECT count(DISTINCT run.id) AS many, min(run.at) AS since"
+            " FROM decision JOIN run ON run.id = decision.run"
+            " WHERE decision.uid = ?1 AND decision.node = ?2"
+            " AND run.id > coalesce((SELECT run FROM came), 0)"
+            " AND run.at >= coalesce((SELECT at FROM came), '')",
+            [uid, node],
+        )[0]
+        since = row["since"]
+        return cast("int", row["many"]), parse_iso(str(since)) if since else None
+
     def moves(self, *, uid: str | None = None, since: datetime | None = None,
-              limit: int = PAGE) -> tuple[MoveLine, ...]:  # fmt: skip
-        """Moves, newest first: of one task, or of all since a moment."""
+              limit: int = PAGE, outcome: str | None = None) -> tuple[MoveLine, ...]:  # fmt: skip
+        """Moves, newest first: of one task, or of all since a moment; with any outcome, or this."""
         rows = self._rows.read(
             "SELECT * FROM move WHERE (?1 IS NULL OR uid = ?1) AND at >= ?2"
-            " ORDER BY id DESC LIMIT ?3",
-            [uid, iso(since) if since else "", limit],
+            " AND (?4 IS NULL OR outcome = ?4) ORDER BY id DESC LIMIT ?3",
+            [uid, iso(since) if since else "", limit, outcome],
         )
         return tuple(map(_move, rows))
+
+    def moves_of(self, runs: Sequence[int]) -> dict[int, list[Moved]]:
+        """The moves of each of these runs, in the order they were written; of those that have any.
+
+        Also where nothing was moved: what was kept, is in doubt, or was settled.
+        """
+        found: dict[int, list[Moved]] = {}
+        query = "SELECT * FROM move WHERE run IN (SELECT value FROM json_each(?)) ORDER BY id"
+        for row in self._rows.read(query, [orjson.dumps([*runs]).decode()]):
+            found.setdefault(_whole(row, "run"), []).append(_move(row).move)
+        return found
 
     def last_numbers(self) -> tuple[int, int]:
         """The numbers of the newest run and of the newest move; 0: there is none."""
@@ -171,7 +200,8 @@ class RunBook:
     def count_moved(self, since: datetime) -> int:
         """How many moves were carried out since a moment."""
         row = self._rows.read(
-            "SELECT count(*) AS many FROM move WHERE at >= ? AND outcome = 'moved'", [iso(since)])
+            f"SELECT count(DISTINCT xfer) AS many FROM move WHERE at >= ? AND {CAME}",  # noqa: S608
+            [iso(since)])
         return cast("int", row[0]["many"])
 
     def moved(self, uids: Sequence[str]) -> tuple[Moved, ...]:
@@ -182,7 +212,7 @@ class RunBook:
         for start in range(0, len(uids), UIDS_MAX):
             some = uids[start : start + UIDS_MAX]
             query = (f"SELECT * FROM move WHERE uid IN ({','.join('?' * len(some))})"  # noqa: S608
-                     " AND (outcome = 'moved' OR rule = 'taker_has_it') ORDER BY id")  # fmt: skip
+                     f" AND {CAME} ORDER BY id")  # fmt: skip
             found += [_move(row).move for row in self._rows.read(query, some)]
         return tuple(found)
 

@@ -268,3 +268,15 @@ UPDATE arrival SET ready_at = at WHERE rowid IN (
 def ready_as_they_came(db: Database) -> None:
     """Tasks that were moved at once were ready as they came, where this journal can tell."""
     db.execute(_READY, {"most": READY_MEND_MAX, "within": READY_MEND_MS})
+
+
+@STEPS()
+def what_births_may_cost(db: Database) -> None:
+    """What a task that was born into a graph may cost at most: its graph sets so much aside."""
+    db.execute("ALTER TABLE birth ADD COLUMN max_cost_usd TEXT")
+
+
+@STEPS()
+def which_end_was_told(db: Database) -> None:
+    """By which event the bad end came that a store was told of; of those before it is not known."""
+    db.execute("ALTER TABLE end_told ADD COLUMN seq INTEGER")

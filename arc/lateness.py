@@ -47,9 +47,8 @@ class Lateness:
     _last: float | None = None  # when the last cycle had been answered
 
     def wait_s(
-        self, waiting: Collection[str], answered: Mapping[str, float], now: float, *,
-        unmet: Collection[str] = (),
-    ) -> float | None:  # fmt: skip
+        self, waiting: Collection[str], answered: Mapping[str, float], now: float
+    ) -> float | None:
         """How long after its questions a cycle may wait for these, given how long each of the
         others took; None: until they have run out of their own time.
 
@@ -57,8 +56,8 @@ class Lateness:
         takes. Who was late the last time says nothing of the others, and is waited for as long as
         they take (where none of them was asked: took), or as costs them next to nothing; the hub's
         own queue is none of them: where all nodes failed, nobody is there to be held up. Who failed
-        the last time and is `unmet`, so that a session has to be opened first, is not waited for at
-        all: that takes many times as long as an answer, and succeeds or fails behind the cycle.
+        the last time is not waited for at all: to open a session takes many times as long as an
+        answer, and who is mute lets one be opened; both succeed or fail behind the cycle.
         """
         prompt = [name for name in waiting if name not in self._late]
         if len(prompt) > len(answered) or not self._known.issuperset(waiting):
@@ -67,7 +66,7 @@ class Lateness:
             name: took for name, took in self._took.items()
             if name not in self._late and name != NOT_OVER_A_WIRE
         }
-        if others and all(name in unmet and name in self._failed for name in waiting):
+        if others and all(name in self._failed for name in waiting):
             return max(others.values())
         spare_s = USUAL_MOST_S if self._last is None else SHARE * (now - self._last)
         usual_s = USUAL_TIMES * max(self._took.get(name, 0.0) for name in waiting)

@@ -10,7 +10,7 @@ from agent_node.clock import parse_iso
 from agent_node.strict import JsonObject
 
 from .asking import read_shown
-from .custody import NOT_FOUND, kept_of, left_by, whose_else, with_costs
+from .custody import NOT_FOUND, kept_of, left_by, whose_else, with_costs, with_hash
 from .decisions.outbox import COMPLETED, EndHeard
 from .decisions.view import NodeSeen
 from .doubted import doubt
@@ -38,8 +38,9 @@ async def _with_result(
     seen: Look, store: str, end: EndHeard, gate: asyncio.Semaphore
 ) -> JsonObject | None:
     """None: it lives again or cannot be asked at this moment, so it is told in another run. Of a
-    node that is away, or has let go of the task, what its event told is passed on; where that was
-    not kept, its node is waited for a while, and then the end is told without what it left.
+    node that is away, has let go of the task, or tells another output than the task had left, what
+    its event told is passed on; where that was not kept, its node is waited for a while, and then
+    the end is told without what it left.
     """
     other = await whose_else(seen, end.uid, end.node)
     if other:
@@ -65,7 +66,16 @@ async def _with_result(
         return None
     if shown.task.state != end.state:
         return None
-    return _for_store(seen.hub, store, {**told, **left_by(shown.task)}, dag=shown.task.dag)
+    left = with_hash(left_by(shown.task), shown.output_sha256)
+    if not left:
+        _note_damage(seen, end)
+        return _for_store(seen.hub, store, away) if kept or _is_late(seen, end) else None
+    return _for_store(seen.hub, store, {**told, **left}, dag=shown.task.dag)
+
+
+def _note_damage(seen: Look, end: EndHeard) -> None:
+    fields: JsonObject = {"because": "its output has another hash than when the task ended"}
+    seen.hub.journal.runs.log("output_damaged", node=end.node, task=end.uid, fields=fields)
 
 
 def _for_store(

@@ -43,6 +43,7 @@ LINES: Final[dict[str, str]] = {
     "notice_given_up": "a receiver of notices could not be told, and is not tried again",
     "notice_tested": "a person sent a receiver a test",
     "notice_told": "a receiver of notices was told",
+    "output_damaged": "a node told an output that has another hash than when its task ended",
     "output_withheld": "a node asked for what a task left, and nothing it was given refers to it",
     "run_could_not_look": "a run of a sensor that could not see what it needs",
     "run_done": "a run of a sensor that did its work",

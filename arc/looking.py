@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from .decisions.failing import (
 from .decisions.memory import Memory
 from .decisions.usual import lefts_of
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
+from .displaced import displaced_on
 from .journal_history import Usual
 from .lateness import Lateness
 from .links import Link
@@ -108,6 +108,7 @@ async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
     _hear_late(hub)
     seen = await look(hub, woken=woken, late=hub.late)
     settled = await settle(seen.links, seen.whole)
+    hub.undecided = _undecided(settled, hub.undecided)
     names = _changed_by(settled, seen) & seen.links.keys()
     if not names:
         return replace(seen, settled=settled)
@@ -116,6 +117,15 @@ async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
                          clock=hub.clock, late=hub.late)  # fmt: skip
     _remember(hub, again)
     return replace(_look(hub, seen.tally, again), settled=settled)
+
+
+def _undecided(
+    settled: Sequence[Settlement], before: Mapping[str, Settlement]
+) -> dict[str, Settlement]:
+    """What takes a person, by xfer; who cannot be asked now has not ended what did before."""
+    said = ((one, before.get(one.xfer) if one.outcome == "left" else one) for one in settled)
+    return {one.xfer: known for one, known in said
+            if known is not None and known.outcome == "needs_person"}  # fmt: skip
 
 
 def _hear_late(hub: Hub) -> None:
@@ -145,6 +155,8 @@ def facts_of(hub: Hub, view: FleetView) -> dict[str, NodeFactsSeen]:
             longest_running=longest[0] if longest else "",
             quiet_s=(now - ended[-1].at).total_seconds() if ended else None,
             unseen_s=(now - last.at).total_seconds() if last else None,
+            other_hub=(displaced_on(node, hub.links, hub.lease.term)
+                       if isinstance(node, NodeSeen) else ""),
         )  # fmt: skip
     return facts
 
@@ -189,17 +201,13 @@ def _running_left_s(hub: Hub, view: FleetView, usual: Usual) -> dict[str, float]
                     heard_at=hub.journal.history.heard_at)  # fmt: skip
 
 
-def _taken(hub: Hub) -> Counter[str]:
+def _taken(hub: Hub) -> dict[str, int]:
     """Steals and retries to each node within the last interval: where any idle node may start a
     cycle, the caps of one cycle count over an interval that slides.
     """
     entry = hub.settings.sensors.get("fleet-rebalance")
     since = hub.clock.now() - timedelta(seconds=entry.every_s if entry else 300.0)
-    lines = hub.journal.runs.moves(since=since, limit=1000)
-    return Counter(
-        line.move.idle for line in lines
-        if line.move.why in ("stolen", "retried") and line.move.outcome == "moved"
-    )  # fmt: skip
+    return hub.journal.nodes.taken(since, ("stolen", "retried"))
 
 
 def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:

@@ -189,7 +189,8 @@ async def _say_joined(
     for some in _pieces(births, UIDS_MAX):
         tasks: list[JsonValue] = [
             {"uid": one.uid, "dag": one.dag, "parent": one.parent,
-             **({"name": one.name} if one.name else {}), **({"waits": True} if one.waits else {})}
+             **({"name": one.name} if one.name else {}), **({"waits": True} if one.waits else {}),
+             **({"max_cost_usd": one.max_cost_usd} if one.max_cost_usd else {})}
             for one in some
         ]  # fmt: skip
         said = await _said(link, "joined", {"tasks": tasks})

@@ -20,7 +20,7 @@ from .decisions.retrying import (
     tried_after,
     view_after,
 )
-from .decisions.routing import plan_routes
+from .decisions.routing import plan_routes, still_hungry
 from .decisions.stealing import look_and_plan
 from .decisions.view import NodeSeen, NodeUnseen, Queue, QueuedTask, Queues, QueueUnseen
 from .decisions.wanting import merged
@@ -121,21 +121,43 @@ async def routes_now(seen: Look) -> RoutePlan:
     """Where each task of the inbox would go now. An inbox that cannot be read is an error.
 
     Tasks that nobody takes may stand in front of others, so further pages are read until the
-    batch is full or the queue is at its end.
+    batch is full or the queue is at its end. What stays grows older, and comes to the front: so at
+    last those are asked for that some node with room may do, however far behind they stand.
     """
     if isinstance(seen.inbox, NodeSeen) and seen.inbox.report.state == "quarantined":
         return _set_apart(seen.inbox)
     asked = _all_of("routed", [node.name for node in seen.view.seen] or [INBOX])
     queue = await _inbox_page(seen, asked)
-    plan = _routes(seen, queue)
+    queue, plan = await _pages(seen, asked, queue, _routes(seen, queue))
+    settings = seen.hub.settings
+    if not _goes_on(seen, queue, plan):
+        return plan
+    hungry: list[JsonValue] = [*still_hungry(plan, seen.view, limits=settings.route,
+                                             facts=seen.facts, health=settings.health)]  # fmt: skip
+    if not hungry:
+        return plan
+    asked = {**asked, "for": hungry, "keep": list[JsonValue](settings.route.keep)}
+    page = await _inbox_page(seen, asked)
+    queue = replace(merged(queue, page), next=page.next)
+    return (await _pages(seen, asked, queue, _routes(seen, queue)))[1]
+
+
+async def _pages(
+    seen: Look, asked: JsonObject, queue: Queue, plan: RoutePlan
+) -> tuple[Queue, RoutePlan]:
+    """The plan with as much of the queue as it needs, or as a cycle may read."""
     for _ in range(PAGES_MAX - 1):
-        full = len(plan.routes) >= seen.hub.settings.route.batch
-        if queue.next is None or full or not seen.view.seen:
+        if not _goes_on(seen, queue, plan):
             break
         page = await _inbox_page(seen, {**asked, "after": queue.next})
         queue = replace(merged(queue, page), next=page.next)
         plan = _routes(seen, queue)
-    return plan
+    return queue, plan
+
+
+def _goes_on(seen: Look, queue: Queue, plan: RoutePlan) -> bool:
+    full = len(plan.routes) >= seen.hub.settings.route.batch
+    return queue.next is not None and not full and bool(seen.view.seen)
 
 
 def _set_apart(inbox: NodeSeen) -> RoutePlan:

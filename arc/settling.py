@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from agent_node.queries import Doubt
 
-from .asking import Moved, read_shown
+from .asking import read_shown
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .errors import ArcError, NodeRefused
 from .links import Link
+from .moved import Moved
 from .telling import End, Word, tell
 from .unseen import rule_of, unread
 
@@ -24,6 +25,7 @@ class Settlement:
     """What became of one doubt: `settled`, `left` for a later cycle, or `needs_person`.
 
     `now` is the owner's name once it is known. The sentence says what was found and why it stays.
+    Of a settled one the incarnations are those of both ends as they were told so.
     """
 
     xfer: str
@@ -35,6 +37,8 @@ class Settlement:
     rule: str = ""
     because: str = ""
     unseen: tuple[NodeUnseen, ...] = ()  # who said nothing when this was to be ended
+    giver_incarnation: str = ""
+    taker_incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ class Case:
     taker: str
     given: Doubt | None = None
     held: Doubt | None = None
+
+    @property
+    def decided(self) -> bool:
+        """Whether the giver has given it up, or taken it back, already."""
+        return self.given is not None and self.given.state in ("MOVED", "ABORTED")
 
     def end(self, outcome: str, rule: str, because: str, *, now: str = "") -> Settlement:
         """What became of it."""
@@ -63,13 +72,15 @@ class Case:
 
 
 async def settle(
-    links: Mapping[str, Link], view: FleetView, *, leave: Collection[str] = ()
-) -> tuple[Settlement, ...]:
+    links: Mapping[str, Link], view: FleetView, *, leave: Collection[str] = (),
+    dry_run: bool = False,
+) -> tuple[Settlement, ...]:  # fmt: skip
     """One answer for each transfer that any node of the view reports as a doubt, by xfer.
 
     The giver decides: what it gave up is the taker's, all else is given back. Pairs of nodes are
     settled at the same time, each in three round trips. `leave` names transfers that are being
-    carried out right now; they are left alone. Repeating it is safe at any moment.
+    carried out right now; they are left alone. Repeating it is safe at any moment. `dry_run` says
+    what would become of each, by the words of both nodes.
     """
     seen = {node.name: node for node in view.seen if node.name in links}
     settled: list[Settlement] = []
@@ -81,7 +92,8 @@ async def settle(
         else:
             pairs[case.giver, case.taker].append(case)
     done = await asyncio.gather(*(
-        _Pair(end_of(links, seen[giver]), end_of(links, seen[taker]), cases[:PAIR_MAX]).settle()
+        _Pair(end_of(links, seen[giver]), end_of(links, seen[taker]), cases[:PAIR_MAX],
+              dry_run).settle()
         for (giver, taker), cases in pairs.items()
     ))  # fmt: skip
     for cases in pairs.values():
@@ -130,6 +142,7 @@ class _Pair:
     giver: End
     taker: End
     cases: Sequence[Case]
+    dry_run: bool
     became: dict[str, Settlement] = field(default_factory=dict)
     said: Mapping[str, str] = field(default_factory=dict)  # committed or aborted, by xfer
 
@@ -147,9 +160,8 @@ class _Pair:
         """Committed or aborted, by xfer. A commit is asked for only where the copy is held."""
         commit, abort, said = [], [], {}
         for case in self.cases:
-            state = case.given.state if case.given else None
-            if state in ("MOVED", "ABORTED"):
-                said[case.xfer] = "committed" if state == "MOVED" else "aborted"
+            if case.given is not None and case.decided:
+                said[case.xfer] = "committed" if case.given.state == "MOVED" else "aborted"
             elif case.held is not None:
                 commit.append(case)
             else:
@@ -161,7 +173,7 @@ class _Pair:
     async def _say(self, do: str, cases: Sequence[Case]) -> dict[str, str]:
         words = [case.at_giver() for case in cases]
         try:
-            said = await tell(self.giver, self.taker.name, do, words)
+            said = await tell(self.giver, self.taker.name, do, words, dry_run=self.dry_run)
         except ArcError as error:
             self._leave(cases, self.giver, error)
             return {}
@@ -224,28 +236,44 @@ class _Pair:
     async def _at_taker(self, do: str, cases: Sequence[Case]) -> dict[str, Moved]:
         words = [case.at_taker() for case in cases]
         try:
-            return await tell(self.taker, self.giver.name, do, words)
+            return await tell(self.taker, self.giver.name, do, words, dry_run=self.dry_run)
         except ArcError as error:
             self._leave(cases, self.taker, error)
             return {}
 
     async def _tell_giver(self, over: Sequence[Case]) -> None:
-        """Only now may the giver let its record age out."""
-        words = [case.at_giver() for case in over]
+        """Only now may the giver let its record age out. In a dry run it has none of those yet
+        that it only would give up, or take back.
+        """
+        told = [case for case in over if not self._is_tried(case)]
+        for case in filter(self._is_tried, over):
+            self._end(case)
+        words = [case.at_giver() for case in told]
         try:
-            said = await tell(self.giver, self.taker.name, "settled", words)
+            said = await tell(self.giver, self.taker.name, "settled", words, dry_run=self.dry_run)
         except ArcError as error:
-            self._leave(over, self.giver, error)
+            self._leave(told, self.giver, error)
             return
-        for case in over:
+        for case in told:
             moved = said[case.xfer]
             if moved.outcome in ("settled", "too_old"):
-                gone = self.said[case.xfer] == "committed"
-                owner = case.taker if gone else case.giver
-                why = f"{case.giver} {'gave it up' if gone else 'has it back'}"
-                self.became[case.xfer] = case.end("settled", "", why, now=owner)
+                self._end(case)
             else:
                 self.became[case.xfer] = _odd(case, self.giver.name, "settled", moved)
+
+    def _end(self, case: Case) -> None:
+        """Both ends agree who has it."""
+        gone, tried = self.said[case.xfer] == "committed", self._is_tried(case)
+        does = ("would give it up" if tried else "gave it up") if gone else (
+            "would have it back" if tried else "has it back")  # fmt: skip
+        owner = case.taker if gone else case.giver
+        ended = case.end("settled", "", f"{case.giver} {does}", now=owner)
+        self.became[case.xfer] = replace(ended, giver_incarnation=self.giver.incarnation,
+                                         taker_incarnation=self.taker.incarnation)  # fmt: skip
+
+    def _is_tried(self, case: Case) -> bool:
+        """Whether the giver only said what it would do."""
+        return self.dry_run and not case.decided
 
     def _leave(self, cases: Iterable[Case], end: End, error: ArcError) -> None:
         rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)

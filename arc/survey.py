@@ -98,7 +98,6 @@ class _Round:
         self._rings = asyncio.Event()
         self._looks: set[asyncio.Task[None]] = set()
         self._waiting = set(links)
-        self._unmet: set[str] = set()
         self._answered: dict[str, float] = {}  # how long each took, over a wire
         self._found: dict[str, _Answered | NodeUnseen] = {}
         self._broke: BaseException | None = None  # a look ended as none should
@@ -124,8 +123,7 @@ class _Round:
         """Whether there is something to read; False: who has not answered is late."""
         limit_s = None
         if self._late is not None:
-            limit_s = self._late.wait_s(self._waiting, self._answered, self._began,
-                                        unmet=self._unmet)  # fmt: skip
+            limit_s = self._late.wait_s(self._waiting, self._answered, self._began)
         try:
             async with asyncio.timeout_at(None if limit_s is None else began + limit_s):
                 await self._rings.wait()  # not for ever: every question has its own limit
@@ -179,9 +177,7 @@ class _Round:
             self._found[name] = self._still_unseen(name, how_late)
             self._waiting.discard(name)
             return
-        if met is None:
-            self._unmet.add(name)
-        else:
+        if met is not None:
             asked = _Asked(link, self._role(name), met.incarnation, self._clock.boottime())
             if link.put("status", partial(self._tell, asked), timeout_s=self._deadline_s):
                 return

@@ -42,10 +42,10 @@ class Tally:
         """How many requests went to other machines or processes; the hub's own queue is free."""
         return self.asked.total()
 
-    def note(self, node: str, do: str, took_s: float) -> None:
-        """One request came back, or gave up."""
-        if node != NOT_OVER_A_WIRE:
-            self.asked[do] += 1
+    def note(self, node: str, do: str, took_s: float, *, sent: int = 1) -> None:
+        """One request came back, or gave up; none was `sent` where a login took all the time."""
+        if node != NOT_OVER_A_WIRE and sent:
+            self.asked[do] += sent
         if took_s > SLOW_S and len(self.slow) < SLOW_MAX:
             self.slow.append(SlowAsk(node, do, took_s))
 
@@ -65,6 +65,7 @@ class _Counted:
 
     def __init__(self, link: Link, tally: Tally, clock: Clock) -> None:
         self._link, self._tally, self._clock = link, tally, clock
+        self._opens = False
 
     @property
     def name(self) -> str:
@@ -97,7 +98,16 @@ class _Counted:
         return self._link.put(do, counted, timeout_s=timeout_s)
 
     async def meet(self, *, anew: bool = False) -> Met:
-        return await self._link.meet(anew=anew)
+        """An opening costs a hello and, where news is heard, a subscribe; and it may take long."""
+        if self._opens or (self._link.met is not None and not anew):
+            return await self._link.meet(anew=anew)
+        began, before, self._opens = self._clock.boottime(), self._link.requests, True
+        try:
+            return await self._link.meet(anew=anew)
+        finally:
+            self._opens, sent = False, self._link.requests - before
+            self._tally.note(self.name, "hello", self._clock.boottime() - began, sent=min(sent, 1))
+            self._tally.note(self.name, "subscribe", 0.0, sent=min(max(sent - 1, 0), 1))
 
     async def listen(self, heard: EventHeard) -> None:
         await self._link.listen(heard)

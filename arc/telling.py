@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from agent_node.failpoints import failpoint
 from agent_node.strict import JsonObject
 
-from .asking import Asked, Moved, read_moved
 from .errors import AnswerUnreadable, ArcError, NodeRefused, OutcomeUnknown
 from .links import Link
+from .moved import Asked, Moved, read_moved
 
 # Of all that a node refuses as a whole, these may be said after the change was made.
 _AFTER_THE_FACT = frozenset({"disk", "disk_broken", "fault", "store_corrupt"})
@@ -59,15 +59,20 @@ class Word:
         return said
 
 
-async def tell(end: End, peer: str, do: str, words: Sequence[Word]) -> dict[str, Moved]:
+async def tell(
+    end: End, peer: str, do: str, words: Sequence[Word], *, dry_run: bool = False
+) -> dict[str, Moved]:
     """The recorded outcome of each transfer at this end; without words nothing is asked.
 
-    Safe to repeat. Raises what `Link.ask` raises, and `AnswerUnreadable`.
+    `dry_run`: what it would be, and nothing is changed. Safe to repeat. Raises what `Link.ask`
+    raises, and `AnswerUnreadable`.
     """
     if not words:
         return {}
     asked = [Asked(word.xfer, word.uid) for word in words]
     moves: JsonObject = {"moves": [word.out(peer) for word in words]}
+    if dry_run:
+        moves["dry_run"] = True
     return await send(end, do, moves, asked)
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from agent_node.strict import JsonObject, JsonValue
 
-from .asking import Asked, Moved
 from .decisions.explain import Steal
 from .errors import ArcError, NodeRefused
 from .links import Link
+from .moved import Asked, Moved
 from .telling import End, Word, may_have_happened, meet, send, tell
 from .unseen import rule_of
 
@@ -27,6 +27,8 @@ SETTLE_AFTER_S = 0.003
 BATCH_MAX = 100  # moves in one request; the node bounds their bytes by itself
 Noted = Callable[[str, Sequence[JsonObject]], None]  # who takes which tasks
 INBOX = "inbox"  # the hub's own queue: nothing is dispatched there, and it takes tasks all the same
+# Nodes refuse so without writing it down: the same task may be taken, or given, the next moment.
+UNRECORDED = frozenset({"batch_full", "quarantined", "other_incarnation", "other_transfer"})
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Outcome:
     """What became of one steal: `moved`, `kept` where it was, or `in_doubt` until it is settled.
 
     `rule` and `because` say why it was kept or is in doubt; of a moved one they are empty.
+    `refused_by` is the node that refused this very task, not only this request; empty: none did.
     `settled` is false where the giver still counts it as a doubt, which the next cycle ends.
     """
 
@@ -41,6 +44,7 @@ class Outcome:
     outcome: str  # moved | kept | in_doubt
     rule: str = ""
     because: str = ""
+    refused_by: str = ""
     settled: bool = False
 
 
@@ -156,7 +160,7 @@ class _Batch:
             return {}
         for moved in said.values():
             if moved.outcome != "escrowed":
-                self._note(moved.xfer, _kept_or_not(moved), moved)
+                self._note(moved.xfer, _kept_or_not(moved), moved, by=self._giver)
         return {xfer: moved for xfer, moved in said.items() if moved.outcome == "escrowed"}
 
     async def _hold(self, taken: dict[str, Moved]) -> dict[str, Moved] | None:
@@ -164,8 +168,7 @@ class _Batch:
         fields: JsonObject = {
             "from": self._giver.name, "why": self._why,
             "peer_incarnation": self._giver.incarnation,
-            "moves": [{"xfer": one.xfer, "task": one.task, "sha256": one.sha256}
-                      for one in taken.values()],
+            "moves": [_offered(one) for one in taken.values()],
         }  # fmt: skip
         if self._terms.even_if_stopped or self._taker.name == INBOX:
             fields["even_if_stopped"] = True
@@ -189,7 +192,7 @@ class _Batch:
             if one.outcome == "held":
                 self._became[xfer] = Outcome(self._steals[xfer], "moved")
             else:
-                self._note(xfer, "kept", one)
+                self._note(xfer, "kept", one, by=self._taker)
 
     async def _commit(self, xfers: Sequence[str]) -> dict[str, Moved]:
         """From a `committed` on the task belongs to the taker."""
@@ -212,7 +215,7 @@ class _Batch:
             return
         for moved in said.values():
             became = "kept" if moved.outcome == "aborted" else "in_doubt"
-            self._note(moved.xfer, became, held[moved.xfer])
+            self._note(moved.xfer, became, held[moved.xfer], by=self._taker)
             if became == "kept" and held[moved.xfer].outcome in ("refused", "dropped", "too_old"):
                 self._over.append(moved.xfer)
 
@@ -262,9 +265,11 @@ class _Batch:
         life = self._taker.incarnation
         return [Word(xfer, self._steals[xfer].task.uid, life) for xfer in xfers]
 
-    def _note(self, xfer: str, outcome: str, moved: Moved) -> None:
+    def _note(self, xfer: str, outcome: str, moved: Moved, *, by: End | None = None) -> None:
         rule, because = moved.rule or moved.outcome, moved.because or f"it is {moved.outcome}"
-        self._became[xfer] = Outcome(self._steals[xfer], outcome, rule, because)
+        refused = moved.outcome == "refused" and moved.rule not in UNRECORDED
+        refused_by = by.name if by is not None and refused else ""
+        self._became[xfer] = Outcome(self._steals[xfer], outcome, rule, because, refused_by)
 
     def _fail(self, xfers: Mapping[str, object], error: ArcError) -> None:
         """The first step failed as a whole: in doubt only if it may have happened."""
@@ -280,6 +285,14 @@ class _Batch:
         rule = error.rule if isinstance(error, NodeRefused) else rule_of(error)
         for xfer in xfers:
             self._became[xfer] = Outcome(self._steals[xfer], outcome, rule, str(error))
+
+
+def _offered(one: Moved) -> JsonObject:
+    """As `hold` brings it; who is too old to know of weights does not look for one."""
+    offer: JsonObject = {"xfer": one.xfer, "task": one.task, "sha256": one.sha256}
+    if one.weight:
+        offer["weight"] = one.weight
+    return offer
 
 
 def _kept_or_not(moved: Moved) -> str:

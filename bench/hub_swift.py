@@ -12,6 +12,7 @@ from statistics import median
 from agent_node.clock import parse_iso
 from agent_node.strict import JsonValue
 
+from .floor_steal import NAME, TIMES, bare_steal
 from .hub_fleet import FIVE, ask_hub, five_nodes, hub_process, local_entries, write_fleet
 from .machine import load
 from .measuring import Place, Row, percentile, timed
@@ -103,12 +104,13 @@ def steal_rows(place: Place) -> Iterator[Row]:
         try:
             with fleet.nodes[IDLE].owner() as news:
                 news.ask("subscribe", events=["idle"])
-                stolen = [_steal(fleet, news) for _ in range(count)]
+                stolen, bare = _in_turns(place, fleet, news, str(program), count)
         finally:
             fleet.pipes[BUSY].ask("cancel", uids=[long], reason="measured", by="human:bench")
     idle = [one.from_idle for one in stolen]
     ended = [one.from_end for one in stolen]
     more: dict[str, float | str] = {
+        f"{NAME}, p50, ms": median(bare), TIMES: median(idle) / median(bare),
         "from the end of the program before, p50, ms": median(ended),
         "the same, p99, ms": percentile(ended, 99),
         **dask("steal", "from the end of the task before, p50, ms", place.rounds(15),
@@ -119,7 +121,20 @@ def steal_rows(place: Place) -> Iterator[Row]:
                              ("steal-p99", 40.0, percentile(idle, 99))):  # fmt: skip
         yield Row(name, f"{what}, {name[-3:]}", took, None, "ms", took, goal, load=load(),
                   more=more)  # fmt: skip
-        more = {}
+        slow = percentile(bare, 99)
+        more = {f"{NAME}, p99, ms": slow, TIMES: percentile(idle, 99) / slow}
+
+
+def _in_turns(
+    place: Place, fleet: Live, news: Pipe, program: str, count: int
+) -> tuple[list[Stolen], list[float]]:
+    """So many steals, and after each one what it would have taken by hand."""
+    stolen, bare = list[Stolen](), list[float]()
+    with bare_steal(place, program, count) as by_hand:
+        for _ in range(count):
+            stolen.append(_steal(fleet, news))
+            bare.append(by_hand())
+    return stolen, bare
 
 
 def _steal(fleet: Live, news: Pipe) -> Stolen:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,10 +60,13 @@ class Node:
             yield process.pid
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(ANSWER_WITHIN_S)
+            end(process, ANSWER_WITHIN_S)
 
     def _wait_for_door(self, process: subprocess.Popen[bytes]) -> None:
+        give_up = time.monotonic() + ANSWER_WITHIN_S
         while not self.home.socket.exists():
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"{self.name}: the daemon does not listen: {self.log()}")
             try:
                 process.wait(0.01)
             except subprocess.TimeoutExpired:
@@ -82,6 +86,16 @@ class Node:
             pipe.send({"session": "owner"})
             yield pipe
             door.shutdown(socket.SHUT_RDWR)
+
+
+def end(process: subprocess.Popen[bytes], patience_s: float) -> None:
+    """Wait for it to end by itself; one that does not is killed, and ends the measurement."""
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 class Pipe:

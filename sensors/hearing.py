@@ -12,6 +12,7 @@ from agent_node.clock import parse_iso
 from agent_node.fields import is_money
 from agent_node.graph_names import NAME_MAX
 from agent_node.lines import encode
+from agent_node.output_hash import OUTPUT_SHA256
 from agent_node.strict import JsonObject
 from agent_node.task import Task
 from agent_node.ulid import is_ulid
@@ -131,7 +132,8 @@ def _tally(
     start once more, only what is younger than the last time.
     """
     fresh = [event for event in events if known is None or _at(hub, node, event) > known]
-    return tally_events(node.name, fresh, hub.ready_since[node.name], hub.words[node.name])
+    return tally_events(node.name, fresh, hub.ready_since[node.name], hub.words[node.name],
+                        hub.waited)
 
 
 def _note_news(
@@ -155,8 +157,12 @@ def _births(node: NodeSeen, events: Sequence[JsonObject]) -> list[JoinHeard]:
         uid, dag, parent, name = (data_or(data, event, key) for key in _BIRTH)
         if uid and dag and parent and all(map(is_ulid, (uid, dag, parent))):
             fit = name if name and len(name) <= NAME_MAX and name.isprintable() else None
-            found.append(JoinHeard(uid, dag, node.name, int(str(event["seq"])), parent, fit,
-                                   waits=data.get("waits") is True))  # fmt: skip
+            cost = data.get("max_cost_usd")
+            found.append(JoinHeard(
+                uid, dag, node.name, int(str(event["seq"])), parent, fit,
+                waits=data.get("waits") is True,
+                max_cost_usd=cost if isinstance(cost, str) and is_money(cost) else None,
+            ))  # fmt: skip
     return found
 
 
@@ -179,7 +185,8 @@ def _note_ends(hub: Hub, node: NodeSeen, events: Sequence[JsonObject]) -> list[T
             if event.get("uid") and event.get("state") and event["event"] != ELSEWHERE}
     ends = [TaskEnd(node.name, uid, str(event["state"]), _at(hub, node, event),
                     because=_why(event), seq=int(str(event["seq"])),
-                    result=_left(event) if uid in hub.awaited else "")
+                    result=_left(event) if uid in hub.awaited else "",
+                    lived=event.get("was") not in (*OVER, "FAILED"))
             for uid, event in last.items() if _is_end(event)]  # fmt: skip
     hub.journal.ends.note(ends)
     hub.journal.ends.note_costs(_costs(node, events), hub.clock.now())
@@ -192,7 +199,7 @@ def _left(event: JsonObject) -> str:
     data = event.get("data")
     if event["event"] != "task_completed" or not isinstance(data, dict):
         return ""
-    left: JsonObject = {name: data.get(name) for name in ("output", "cost_usd")}
+    left: JsonObject = {name: data.get(name) for name in ("output", "cost_usd", OUTPUT_SHA256)}
     return encode({**left, "artifacts": data.get("artifacts") or []})
 
 

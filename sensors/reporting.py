@@ -15,7 +15,7 @@ from arc.decisions.retrying import RULE as RETRY_ELSEWHERE
 from arc.decisions.view import NodeSeen
 from arc.looking import Look
 from arc.sensor import Decided, Moved, SensorReport, skipped
-from arc.settling import Settlement
+from arc.settlements import settled_of
 from arc.transfer import Outcome
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def paused(hub: Hub, sensor: str) -> SensorReport | None:
     return skipped(sensor, f"fleet is paused by {word.by}{word.reason and f': {word.reason}'}")
 
 
-TAKEN = "taker_has_it"  # of a doubt that was settled so
 RULES_OF = {"retried": RETRY_ELSEWHERE}  # by which rule a move was made that is no usual one
 
 
@@ -50,16 +49,6 @@ def moved_of(seen: Look, outcomes: Iterable[Outcome]) -> tuple[Moved, ...]:
             idle_incarnation=lives.get(one.steal.idle, ""),
         )
         for one in outcomes
-    )  # fmt: skip
-
-
-def settled_of(settled: Iterable[Settlement]) -> tuple[Moved, ...]:
-    """What earlier cycles had left in doubt, as moves that ended now; what was left is not new."""
-    return tuple(
-        Moved(xfer=one.xfer, uid=one.uid, busy=one.giver, idle=one.taker, outcome="settled",
-              why="doubt", rule=one.rule or (TAKEN if one.now == one.taker else ""),
-              because=one.because or f"{one.now} has it")
-        for one in settled if one.outcome == "settled"
     )  # fmt: skip
 
 
@@ -201,13 +190,10 @@ def _nodes(seen: Look) -> tuple[NodeSeen, ...]:
 
 
 def refusals_of(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
-    """Whom not to ask again so soon for which task: who said no at the last step, and by which
-    rule. A link that failed is no refusal.
+    """Whom not to ask again so soon for which task: takers that refused it at the last step, and
+    by which rule. A no of the giver, a lease that ended and a link that failed are none of theirs.
     """
     return [
         (one.steal.task.uid, one.steal.idle, one.rule)
-        for one in outcomes if one.outcome == "kept" and one.rule not in NO_REFUSALS
+        for one in outcomes if one.refused_by == one.steal.idle
     ]  # fmt: skip
-
-
-NO_REFUSALS = frozenset({"no_link", "unreachable", "silent", "unreadable", "login", "host_key"})

@@ -65,7 +65,7 @@ class Told:
     stuck: list[str] = field(default_factory=list)  # some node has it, and it never gets on
     odd: list[str] = field(default_factory=list)  # of the graph: an edge or an end that was not so
     moved: int = 0
-    by_sensors: int = 0
+    by_sensors: Counter[str] = field(default_factory=Counter)  # of them, by who planned them
     settled: int = 0
     happened: Counter[str] = field(default_factory=Counter)
 
@@ -178,6 +178,7 @@ class Story:
             self.told.twice.append(f"{number} on {name}")
         self.running[f"{number} {name} {got.n}"] = (name, got)
         machine.store.apply(c.Started(number, got.n, 4242, 99, machine.clock.boot_id()))
+        self.costs.starts(number, self.machines)
         self.told.odd += self.graph.starts(number, machine, got.n)
         self.told.odd += self.costs.overspent(machine)
 
@@ -200,8 +201,9 @@ class Story:
         """One of the product's own sensors looks, decides and acts."""
         (sensor,) = [one for one in self.hub.sensors if one.name == name]
         report: SensorReport = await sensor.run(self.hub, self.hub.clock.now())
-        self.told.moved += sum(one.outcome == "moved" for one in report.moves)
-        self.told.by_sensors += sum(one.outcome == "moved" for one in report.moves)
+        moved = sum(one.outcome == "moved" for one in report.moves)
+        self.told.moved += moved
+        self.told.by_sensors[name] += moved
         self.log.append(f"{self.moment.seconds:7.1f} {name}: {report.summary}")
 
     async def _by_hand(self) -> None:
@@ -285,7 +287,7 @@ class Story:
             for number, state in machine.store._db.execute("SELECT uid, state FROM task"):
                 rows.setdefault(number, []).append(f"{state} at {name}")
         self.told.odd += self.graph.faults(self.machines)
-        self.told.odd += self.costs.faults(self.machines, self.graph.home, self.graph.uids)
+        self.told.odd += self.costs.faults(self.machines, self.graph.home, self.graph.members)
         for number in self._waiting():
             places = rows[number]
             (self.told.stuck if places else self.told.lost).append(f"{number} {', '.join(places)}")

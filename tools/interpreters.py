@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SUPPORTED = ("3.11", "3.12", "3.13")
@@ -13,14 +14,21 @@ ANSWER_WITHIN_S = 10
 
 
 def find_interpreter(version: str) -> Path | None:
-    """The first interpreter of `version` that answers; None when this machine has none.
+    """The first interpreter of `version` that answers; None when this machine has none."""
+    return next(find_interpreters(version), None)
+
+
+def find_interpreters(version: str) -> Iterator[Path]:
+    """Every interpreter of `version` that answers, once each, however many names it has.
 
     A shim on PATH may be there and refuse, so being found is not enough.
     """
+    known: set[Path] = set()
     for candidate in candidates(version):
-        if answers(candidate, version):
-            return candidate
-    return None
+        real = candidate.resolve()
+        if real not in known and answers(candidate, version):
+            known.add(real)
+            yield candidate
 
 
 def candidates(version: str) -> list[Path]:
@@ -28,8 +36,16 @@ def candidates(version: str) -> list[Path]:
     name = f"python{version}"
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     on_path = [found for folder in folders if (found := shutil.which(name, path=folder))]
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    return [Path(found) for found in on_path] + sorted(pyenv.glob(f"versions/*/bin/{name}"))
+    inside = [found for root in pyenv_roots(folders) for found in
+              sorted(root.glob(f"versions/*/bin/{name}"))]  # fmt: skip
+    return [Path(found) for found in on_path] + inside
+
+
+def pyenv_roots(folders: Sequence[str]) -> list[Path]:
+    """Where pyenv may keep its interpreters; its shims on PATH tell it where HOME does not."""
+    beside_shims = [Path(folder).parent for folder in folders if Path(folder).name == "shims"]
+    named = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    return list(dict.fromkeys([named, *beside_shims]))
 
 
 def answers(python: Path, version: str) -> bool:

@@ -33,10 +33,11 @@ def hub(names: str) -> tuple[str, ...]:
 ROOMS = (
     Room("The contract",
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
-         node("__init__ task fields spec strict retries commands queries moves wire errors ulid"
-              " reports guessing readiness references newborn graphs graph_names graph_document"
-              " graph_drafts graph_faults movability graph_words validation priority budget"
-              " budget_words artifact_words compact deadlines")),
+         node("__init__ task fields spec strict retries commands queries narrowing moves wire"
+              " errors ulid reports guessing readiness references newborn graphs graph_names"
+              " graph_document graph_drafts graph_faults movability graph_words validation"
+               " schemas"
+              " priority budget budget_words artifact_words compact deadlines output_hash")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
          ("agent_node/store/",)),
@@ -74,7 +75,7 @@ ROOMS = (
          ("sensors/", *hub("sensor"))),
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
-         ("arc/links/", *hub("asking graph_answers survey unseen lateness looking"
+         ("arc/links/", *hub("asking moved graph_answers survey unseen displaced lateness looking"
                            " looking_up circling unfound lost_files queues tally beside"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
@@ -84,7 +85,7 @@ ROOMS = (
          hub("transfer telling owing stood settling endings fencing reowning durable fences lease"
              " journal journal_tables journal_nodes journal_ends journal_outbox journal_runs"
              " journal_words journal_ties outbox leaving custody doubted entitling"
-             " graph_cancels artifacts bringing"
+             " settlements graph_cancels artifacts bringing"
              " journal_work journal_notices journal_deliveries adding polling dead_answers"
              " delivering apart"
              " journal_tallies journal_history journal_samples history history_file"

@@ -156,7 +156,15 @@ def _change(result: Result, *, dry_run: bool) -> str:
     line = f"{outcome}  {words(shown, 'uid')} {words(shown, 'state')} {words(shown, 'subject')}"
     if result.get("outcome") == "stopping":
         line += " (its daemon ends it; without one it is ended when the next one starts)"
-    return line
+    return f"{line}{_later(shown)}"
+
+
+def _later(task: Result) -> str:
+    """That a task waits for its time, also where a person's word let it live again."""
+    if task.get("state") != "PENDING" or task.get("blocked_by") or not task.get("not_before"):
+        return ""
+    return (f" (it waits for its time, {words(task, 'not_before')}; at once with: agent-node set"
+            f" {words(task, 'uid')} not_before=)")  # fmt: skip
 
 
 def _fields(pairs: Sequence[str], around: Around) -> JsonObject:

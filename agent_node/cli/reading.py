@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import select
 from argparse import ArgumentParser, Namespace
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ def _follow(request: Request, around: Around, *, as_json: bool) -> Answer:
             text, wrote = stream.text, True
             around.say(json.dumps({"text": text}) + "\n" if as_json else _readable(text))
         if running:
-            time.sleep(FOLLOW_EVERY_S)
+            select.select([], [], [], FOLLOW_EVERY_S)
     if not wrote:
         _point_at_stderr(request, around)
     return Answer({"uid": request["uid"], "ended": True}, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -13,7 +12,7 @@ from typing import NoReturn
 
 from agent_node.clock import iso
 from agent_node.envelope import Answer, Exit, Trouble, failure, success
-from agent_node.errors import BadInput, DiskBroken, NodeError
+from agent_node.errors import BadInput, DiskBroken, NodeError, is_of_the_disk
 from agent_node.home import private_umask
 from agent_node.text import safe_text
 
@@ -196,9 +195,6 @@ def _say_trouble(error: NodeError, schema: str, around: Around, *, as_json: bool
         around.talk(f"hint: {safe_text(error.hint)}\n")
 
 
-_DISK = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-
-
 class Fault(NodeError):
     """A mistake of ours, not of whoever typed the command."""
 
@@ -215,7 +211,7 @@ def _fault(error: Exception, name: str, around: Around) -> NodeError:
         import traceback
 
         around.talk("".join(traceback.format_exception(error)))
-    if isinstance(error, OSError) and error.errno in _DISK:
+    if is_of_the_disk(error):
         failed = DiskBroken(f"agent-node {name}: ended early: the disk failed: {error};"
                              " what was under way may have happened")  # fmt: skip
         failed.hint = "free some space or see dmesg; then type it again"

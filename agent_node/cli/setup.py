@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,12 +14,14 @@ from agent_node import __version__, program
 from agent_node.account import try_account
 from agent_node.config import NodeSettings, parse_settings, read_settings
 from agent_node.envelope import Answer
-from agent_node.errors import BadInput, NodeError
+from agent_node.errors import BadInput, BadSettings, NodeError
 from agent_node.home import Home, check_home, find_home
 from agent_node.new_toml import render_new_toml
 
 from .around import Around
 from .catalogue import Runnable
+
+_OF = "agent-node init"
 
 
 class OtherNode(NodeError):
@@ -48,7 +51,10 @@ def init(options: Namespace, around: Around) -> Answer:
     """Make the home; what is already there is never overwritten."""
     home = find_home(around.environ)
     text = _new_toml(options)
-    settings = parse_settings(text, source="agent-node init")
+    try:
+        settings = parse_settings(text, source=_OF)
+    except BadSettings as error:  # of a text that nobody has seen: its line says nothing
+        raise BadSettings(re.sub(rf"^{_OF}:\d+: ", f"{_OF}: ", str(error))) from None
     if home.config.exists():
         return _already(home, settings, dry_run=bool(options.dry_run))
     if settings.run_as is not None:

@@ -57,8 +57,12 @@ def steer(do: str, options: Namespace, around: Around, **more: object) -> Answer
     said = f"{what} is now {words(result, 'state', do)}"
     if options.dry_run:
         said = f"dry run, nothing changed: {what} would be {words(result, 'state', do)}"
+    already = do == "resume" and result.get("already") is True
+    if already:
+        said = f"{what} is {words(result, 'state', do)} already"
     if result.get("reason"):
         said += f", because {words(result, 'reason')}"
+    said += "; nothing was changed" if already else ""
     before = stood_before(result, dry_run=bool(options.dry_run)) if do != "resume" else ""
     said += f"\n{before}" if before else ""
     if do == "resume" and agent is None:

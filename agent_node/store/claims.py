@@ -62,7 +62,10 @@ UPDATE task
  WHERE {may_change(State.CLAIMED)} AND seq = %s
 RETURNING sha256, attempt, {JUST_CLAIMED}
 """
-_TAKE_FIRST, _TAKE_THIS = _TAKE % _FIRST, _TAKE % ":seq"
+# Which one was looked up before, in the same transaction; the statement leans on none of it.
+_THIS = f""":seq AND EXISTS (SELECT 1 {_WHO.format(joined="")}
+                            AND c.need_set = task.need_set AND (task.shared = 0 OR {_HEARD}))"""
+_TAKE_FIRST, _TAKE_THIS = _TAKE % _FIRST, _TAKE % _THIS
 _HEAD = """(SELECT r.{what} FROM task r WHERE r.state = 'READY' AND r.need_set = c.need_set
          AND r.shared = s.shared AND r.pace = p.pace {{only}} ORDER BY r.turn, r.seq LIMIT 1)"""
 _PACES = f"(SELECT {USUAL_PACE} AS pace UNION ALL SELECT pace FROM pace)"

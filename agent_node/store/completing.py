@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..commands import Finish, Result
+from ..output_hash import OUTPUT_SHA256, hash_of_output
 from ..strict import JsonObject, JsonValue
 from ..task import State
 from .artifact_inputs import note_kept
@@ -53,7 +54,22 @@ UPDATE task SET state = 'COMPLETED', stopping = NULL, completed_at = ?, output =
 """
 
 
-_NOTHING: tuple[JsonValue, ...] = (None, [])
+# A row that was damaged on the disk has no hash that any output has: "" is nobody's.
+_OUTPUT_HASH = f"""
+SELECT CASE WHEN json_valid(e.data) THEN json_extract(e.data, '$.{OUTPUT_SHA256}')
+            WHEN e.data IS NOT NULL THEN '' END
+  FROM task t JOIN event e ON e.seq = t.end_event AND e.uid = t.uid
+ WHERE t.uid = ? AND t.state = 'COMPLETED'
+"""
+
+
+def output_hash(tx: Transaction, uid: str) -> str | None:
+    """The hash of what a task here left, as it was when it ended; None: nobody wrote it down."""
+    row = tx.db.execute(_OUTPUT_HASH, (uid,)).fetchone()
+    return None if row is None else row[0]
+
+
+_NOTHING: tuple[JsonValue, ...] = (None, [])  # but an output that is [] is something
 _TOLD = (
     "kind", "error_kind", "message", "output", "artifacts", "cost_usd", "tokens", "duration_s",
     "exit_code", "model",
@@ -63,4 +79,7 @@ _TOLD = (
 def told(result: Result) -> JsonObject:
     """What an event says of a result: everything that the hub may want to pass on."""
     said: JsonObject = vars(result)
-    return {name: said[name] for name in _TOLD if said[name] not in _NOTHING}
+    found = {name: said[name] for name in _TOLD
+             if said[name] not in _NOTHING or (name == "output" and said[name] is not None)}
+    sha256 = hash_of_output(result.output)
+    return found if sha256 is None else {**found, OUTPUT_SHA256: sha256}

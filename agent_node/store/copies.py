@@ -7,6 +7,7 @@ from ..moves import Hold, Offer
 from ..task import State, with_fields
 from .rows import INSERT_OFFERED, INSERT_SILENT, Life, silent_row, travelled_row
 from .transaction import Transaction, to_json
+from .weights import weights_of
 
 Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
 NOT_HERE: Here = (None, 0, None)
@@ -21,11 +22,12 @@ class Copies:
 
     def __init__(self, tx: Transaction, command: Hold) -> None:
         self._tx, self._how, self._rows = tx, "", list[tuple[object, ...]]()
-        uids = to_json([offer.task.uid for offer in command.offers])
+        uids = [offer.task.uid for offer in command.offers]
         self._here: dict[str, Here] = {
             uid: (state, epoch, gone_at)
-            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (uids,))
+            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (to_json(uids),))
         }
+        self._weights = weights_of(tx, uids)
 
     def here(self, uid: str) -> Here:
         """State and epoch of the row, epoch of the tombstone."""
@@ -38,10 +40,14 @@ class Copies:
     def add(self, offer: Offer, life: Life, spec: str) -> None:
         """This one is HELD from here on, under the epoch and with the source that it has here."""
         task, tx, how = offer.task, self._tx, INSERT_SILENT
-        row = silent_row(tx, task, spec, life, xfer=offer.xfer, sha256=offer.sha256)
+        # Whoever brings it may have it from a node that is too old to tell of weights.
+        weight = offer.weight or self._weights.get(task.uid, 0.0)
+        row = None if weight else silent_row(
+            tx, task, spec, life, xfer=offer.xfer, sha256=offer.sha256
+        )
         if row is None:
             how, task = INSERT_OFFERED, with_fields(task, life._asdict())
-            row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer,
+            row = travelled_row(tx, task, spec, state=State.HELD, xfer=offer.xfer, weight=weight,
                                 sha256=offer.sha256)  # fmt: skip
         if how != self._how:
             self.write()  # they are numbered in the order in which they come

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from ..commands import Because
 from ..graph_words import Awaits, EndTold, Noted, NoteEnds, TakeBack
+from ..output_hash import canonical, digest, is_as_told
 from ..readiness import came_of
-from ..strict import JsonValue
 from ..task import ENDED, State
 from .artifact_inputs import missing_count
 from .ends import spread
+from .reserving import reserve_again
 from .reviving import alive_again
 from .senders import check_not_quarantined, check_sender
 from .spending import settle_elsewhere
@@ -73,6 +73,9 @@ def _note_one(tx: Transaction, end: EndTold) -> Noted:
             return Noted(end.uid, "unawaited")
     elif not _says_more(end, *before):
         return Noted(end.uid, "known")
+    if not is_as_told(end.output, end.sha256):
+        text = f"the output that was told of {end.uid} has another hash than came with it"
+        return Noted(end.uid, "refused", Because("hash_mismatch", text))
     came = came_of(end.state, end.because)
     assert came is not None, f"{end.state} is no end"
     if before is not None and came_of(*before[:2]) != came:
@@ -122,16 +125,6 @@ def _write(tx: Transaction, end: EndTold) -> None:
 _FILES_OF = "SELECT 1 FROM input WHERE source = ? AND here = 0 AND kind = 'artifact'"
 
 
-def canonical(value: JsonValue) -> str:
-    """The text of a value that both ends hash: compact, sorted, and UTF-8."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def digest(text: str) -> str:
-    """Its sha256 in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def take_back(tx: Transaction, command: TakeBack) -> tuple[Noted, ...]:
     """A bad end that was told is none any more; what it had ended waits again."""
     sender = command.sender
@@ -141,7 +134,7 @@ def take_back(tx: Transaction, command: TakeBack) -> tuple[Noted, ...]:
 
 
 def _take_back_one(tx: Transaction, uid: str) -> Noted:
-    row = tx.db.execute("SELECT state FROM told WHERE uid = ?", (uid,)).fetchone()
+    row = tx.db.execute("SELECT state, cost_usd FROM told WHERE uid = ?", (uid,)).fetchone()
     if row is None:
         wanted = tx.db.execute(_WANTED_ONE, (uid,)).fetchone()
         return Noted(uid, "known" if wanted else "unawaited")
@@ -150,6 +143,7 @@ def _take_back_one(tx: Transaction, uid: str) -> Noted:
     assert row[0] in ENDED, row[0]
     tx.db.execute("DELETE FROM told WHERE uid = ?", (uid,))
     tx.db.execute("INSERT OR IGNORE INTO awaited (uid) VALUES (?)", (uid,))
+    reserve_again(tx, uid, row[1])
     alive_again(tx, uid)
     tx.changed = True
     return Noted(uid, "taken_back")

@@ -15,7 +15,7 @@ from ..strict import JsonValue
 from ..task import State, Task
 from .batches import Step, all_new, all_or_none, begin_all
 from .move_tables import OF_A_MOVE
-from .rows import SET_ASIDE, find_task, task_aside
+from .rows import SET_ASIDE, find_task, task_aside, told_aside
 from .senders import check_sender, check_term
 from .spending import Ask, afford_move
 from .transaction import Transaction, may_change, rows_to_json
@@ -30,13 +30,16 @@ from .transfers import (
     unknown_outcome,
     write_record,
 )
+from .weights import weight_of, weights_of
 
 LEASE_MIN, LEASE_MAX = 10.0, 600.0
 # A reply is one line of at most 8 MiB; the largest task (body, output, extra, history) fits in one.
 REPLY_MAX = 8 * 1024 * 1024 - 64 * 1024
 ROOM_FOR_ONE = 3 * 1024 * 1024
+_REPLY_FULL = "the reply is full; ask for this one again"
 _SHORT = 6000  # bytes of a text whose exact size is not worth the time
 WIRE_FRAME = 4096  # the names of all fields, numbers and times
+REFUSAL = 256  # as much is kept for each answer: what `batch_full` takes, or any without its text
 _texts = itemgetter(
     "subject", "progress", "failure_reason", "key", "ref", "origin", "source", "domain"
 )
@@ -96,20 +99,43 @@ def _set_all_aside(tx: Transaction, command: Escrow) -> dict[str, Transferred] |
     rows = tx.db.execute(_SET_ALL_ASIDE, values).fetchall()
     if len(rows) < len(command.moves) or any(hash_of(row[-2]) != row[-1] for row in rows):
         return None
-    offers = {xfer: _offer(tx, xfer, row) for xfer, *row in rows}
-    size = sum(size_on_wire(offer.task) for offer in offers.values() if offer.task is not None)
-    return offers if size <= REPLY_MAX - ROOM_FOR_ONE else None
+    offers = {xfer: _offer(tx, xfer, row, terse=command.terse) for xfer, *row in rows}
+    for move, weight in _weighed(tx, command):
+        offers[move.xfer] = offers[move.xfer]._replace(weight=weight)
+    return offers if sum(map(_size_of, offers.values())) <= _room(command) - ROOM_FOR_ONE else None
+
+
+def _weighed(tx: Transaction, command: Escrow) -> list[tuple[Move, float]]:
+    """The moves of tasks to which a graph gave a weight."""
+    if not tx.live.weighed:
+        return []
+    weights = weights_of(tx, [move.uid for move in command.moves])
+    return [(move, weights[move.uid]) for move in command.moves if move.uid in weights]
 
 
 def _one_by_one(
     tx: Transaction, command: Escrow, lease: tuple[str, float]
 ) -> tuple[Transferred, ...]:
-    room, answers = REPLY_MAX, list[Transferred]()
+    room, answers = _room(command), list[Transferred]()
     for move in command.moves:
         answer = _escrow_one(tx, command, move, room=room, lease=lease)
-        room -= 0 if answer.task is None else size_on_wire(answer.task)
+        room -= _size_of(answer)
         answers.append(answer)
     return tuple(answers)
+
+
+def _room(command: Escrow) -> int:
+    """What the reply holds beside a refusal of each."""
+    return REPLY_MAX - REFUSAL * len(command.moves)
+
+
+def _size_of(answer: Transferred) -> int:
+    """At least as many bytes as it takes in the reply, beside those that are kept for each."""
+    if answer.told is not None:
+        return WIRE_FRAME + len(answer.told.encode())
+    if answer.because is not None and answer.because.rule != "batch_full":
+        return 6 * len(answer.because.text)
+    return 0 if answer.task is None else size_on_wire(answer.task)
 
 
 def size_on_wire(task: Task) -> int:
@@ -135,7 +161,7 @@ def _escrow_one(
     tx: Transaction, command: Escrow, move: Move, *, room: int, lease: tuple[str, float]
 ) -> Transferred:
     if room < ROOM_FOR_ONE and not _fits(tx, move.uid, room):
-        return refuse(move.xfer, "batch_full", "the reply is full; ask for this one again")
+        return refuse(move.xfer, "batch_full", _REPLY_FULL)
     record = find_record(tx, move.xfer)
     if record is not None:
         return _escrowed_before(tx, record, command, move)
@@ -161,7 +187,7 @@ def _escrow_one(
     tx.event("task_escrowed", move.uid, n=OF_A_MOVE, was="READY", state="ESCROW",
              by=command.sender.by, because=command.why,
              data=told(move.xfer, "to", command.to))  # fmt: skip
-    return _offer(tx, move.xfer, row)
+    return _offered(tx, command, move, row)
 
 
 def _record(command: Escrow, move: Move, outcome: str, because: Because | None = None) -> Record:
@@ -170,8 +196,18 @@ def _record(command: Escrow, move: Move, outcome: str, because: Because | None =
                   command.why, outcome, rule, text, None)  # fmt: skip
 
 
-def _offer(tx: Transaction, xfer: str, row: Sequence[JsonValue]) -> Transferred:
+def _offered(
+    tx: Transaction, command: Escrow, move: Move, row: Sequence[JsonValue], *, whole: bool = True
+) -> Transferred:
+    offer = _offer(tx, move.xfer, row, terse=command.terse and whole)
+    weight = weight_of(tx, move.uid)
+    return offer._replace(weight=weight) if weight else offer
+
+
+def _offer(tx: Transaction, xfer: str, row: Sequence[JsonValue], *, terse: bool) -> Transferred:
     *said, sha256 = row
+    if terse:
+        return Transferred(xfer, "escrowed", None, None, str(sha256), told_aside(tx, said))
     return Transferred(xfer, "escrowed", None, task_aside(tx, said), str(sha256))
 
 
@@ -181,7 +217,10 @@ def _escrowed_before(tx: Transaction, record: Record, command: Escrow, move: Mov
     if wrong is not None or record.outcome != "escrowed":
         return wrong or record.answer()
     query = f"SELECT {SET_ASIDE}, sha256 FROM task WHERE uid = ? AND xfer = ?"
-    return _offer(tx, move.xfer, tx.db.execute(query, (move.uid, move.xfer)).fetchone())
+    row = tx.db.execute(query, (move.uid, move.xfer)).fetchone()
+    # What was damaged since then may be no JSON: it is never put into a line unread.
+    whole = hash_of(str(row[-2])) == row[-1]
+    return _offered(tx, command, move, row, whole=whole)
 
 
 def _escrow_refused(tx: Transaction, command: Escrow, move: Move) -> Transferred:

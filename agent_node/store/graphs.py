@@ -19,9 +19,11 @@ from .edges import known_ends
 from .ends import settle, spread
 from .newcomers import no_disk_for
 from .planting import known_graph, objection, plant
+from .reserving import reserve_for_birth
 from .reviving import add_member
 from .senders import check_not_quarantined, check_sender, check_term
 from .spawning import ask_to_wait
+from .spending import settle_elsewhere
 from .transaction import Transaction, may_change
 
 
@@ -98,10 +100,19 @@ def _join_one(tx: Transaction, birth: Birth) -> Noted:
     add_member(tx, birth.uid, birth.dag, birth.name)
     end = known_ends(tx, [birth.uid])[birth.uid]
     if end.came is not None:
+        _count_cost(tx, birth.uid)
         spread(tx, {birth.uid: end.came})
     elif not end.lives_here:
         tx.db.execute("INSERT OR IGNORE INTO awaited (uid) VALUES (?)", (birth.uid,))
+        reserve_for_birth(tx, birth.uid, birth.dag, birth.max_cost_usd)
     return Noted(birth.uid, "joined")
+
+
+def _count_cost(tx: Transaction, uid: str) -> None:
+    """Its end was told before its birth: what it cost was nobody's until now."""
+    row = tx.db.execute("SELECT cost_usd FROM told WHERE uid = ?", (uid,)).fetchone()
+    if row is not None:
+        settle_elsewhere(tx, uid, row[0])
 
 
 _MEMBERS = """

@@ -26,6 +26,7 @@ class Live:
     artifacts_dir: Path | None = None  # None: no file is ever here
     idle_since: str | None = None
     ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
+    pages: dict[int, PageEnd] = field(default_factory=dict)  # of it, by what asks for the next one
     first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known
     # By uid, the attempt that was claimed last; what is missing is read from the task's row.
     claimed: dict[str, ClaimedRow] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Live:
     failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
     paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
     money: Money = field(default_factory=Money)
+    money_read: bool = False  # and nobody looked yet who may go on by it
     budgeted: bool = False  # whether anything here has, or may have had, a limit of money
     # The number of the event up to which was looked for the task that completed last, and that one.
     last_completed: tuple[int, tuple[JsonValue, ...] | None] = (0, None)
@@ -45,7 +47,15 @@ class Live:
     life: tuple[str, int] | None = None  # of this boot, and its number; None: not known
     tokens: list[str] = field(default_factory=list)  # that nobody has been given yet
     order_ms: int | None = None  # the latest moment at which something came or was claimed
+    weighed: bool = True  # a graph may have given some task here a weight; False: surely none
     graphs: bool = True  # something here may wait for something else; False: surely nothing does
+
+
+class PageEnd(NamedTuple):
+    """Where a page of what waits here ended, and of which moment its order is."""
+
+    at_ms: int
+    last: tuple[int, int, int, int] | None  # what the last task sorts by; None: nothing was told
 
 
 class ClaimedRow(NamedTuple):

@@ -83,6 +83,8 @@ def _born(new: NewTask) -> str | None:
         said["name"] = new.name
     if new.waits:
         said["waits"] = True
+    if task.max_cost_usd is not None:
+        said["max_cost_usd"] = task.max_cost_usd
     return to_json(said)
 
 

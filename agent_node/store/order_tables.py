@@ -5,7 +5,8 @@ from __future__ import annotations
 # The order in which tasks go (priority.py): each has one turn for ever, and claims look for the
 # least turn of each pace. `pull` is what only some tasks have: a weight in their graph, a deadline.
 # Money is decimal text. A reservation is what an attempt here, or a whole life elsewhere (`away`),
-# may still cost; `n` is the attempt before it. `told_cost` is what was heard of such a life so far.
+# may still cost; `n` is the attempt before it. `told_cost` is what was heard of such a life so far,
+# and beside it, for no scope but as `most`, what a task that was born elsewhere may cost in all.
 # What cannot be afforded waits in `unaffordable`.
 ORDER = """
 ALTER TABLE task ADD COLUMN pace INTEGER NOT NULL DEFAULT 10;

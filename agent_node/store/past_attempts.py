@@ -88,14 +88,19 @@ def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:
 
 _TEXT = ("node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
          "error_kind", "message", "cost_usd")  # fmt: skip
+# No event here tells how an attempt began that a copy brought: there stands which copy that was, as
+# its epoch below zero.
 _KEEP_ATTEMPT = (
-    f"INSERT OR IGNORE INTO attempt (uid, {', '.join(_ATTEMPT)})"
-    f" VALUES (?, {', '.join('?' * len(_ATTEMPT))})"
+    f"INSERT OR IGNORE INTO attempt (uid, {', '.join(_ATTEMPT)}, claim_event)"
+    f" VALUES (?, {', '.join('?' * len(_ATTEMPT))}, ?)"
 )
 
 
-def keep_attempts(tx: Transaction, task: Task) -> None:
-    """Write down the attempts that a task brings along; what is known here is not overwritten."""
+def keep_attempts(tx: Transaction, task: Task, *, epoch: int | None = None) -> None:
+    """Write down the attempts that a task brings along; what is known here is not overwritten.
+
+    `epoch`: of the copy that is held here with them.
+    """
     for one in task.attempts:
         if not isinstance(one, dict) or type(one.get("n")) is not int:
             continue
@@ -116,4 +121,10 @@ def keep_attempts(tx: Transaction, task: Task) -> None:
         values[4] = values[4] or "unknown"
         values[5] = values[5] or tx.stamp
         values[9] = int(bool(values[9]))
+        values.append(None if epoch is None else -epoch)
         tx.db.execute(_KEEP_ATTEMPT, values)
+
+
+def drop_attempts(tx: Transaction, uid: str, *, epoch: int) -> None:
+    """A held copy is let go: what it brought is told by whoever has the task, and counts there."""
+    tx.db.execute("DELETE FROM attempt WHERE uid = ? AND claim_event = ?", (uid, -epoch))

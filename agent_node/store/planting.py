@@ -48,7 +48,8 @@ def plant(
          None if graph.then is None else to_json(graph.then), after),
     )  # fmt: skip
     if graph.budget_usd is not None:
-        set_limit(tx, f"{DAG}{graph.id}", graph.budget_usd)
+        set_limit(tx, f"{DAG}{graph.id}", graph.budget_usd,
+                  urgent_overdraft=graph.urgent_overdraft)  # fmt: skip
     tx.db.executemany(
         _MEMBER,
         [(member.task.uid, graph.id, place, member.name, member.weight, int(member.critical))

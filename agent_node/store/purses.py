@@ -57,10 +57,19 @@ def note_budgets(tx: Transaction) -> None:
     tx.live.budgeted = bool(tx.live.money.budget_usd is not None or limits or open_ones)
 
 
-def room_again(tx: Transaction, scope: str) -> None:
+def room_again(tx: Transaction, scope: str) -> int:
     """What was set aside for want of money, and fits into what there is now, goes on."""
     purse = purse_of(tx, scope)
-    bring_back(tx, scope, None if purse is None else purse.remaining)
+    return bring_back(tx, scope, None if purse is None else purse.remaining)
+
+
+def limit_read(tx: Transaction) -> int:
+    """What node.toml says of money may be another word than before: how many tasks go on by it."""
+    if not tx.live.money_read:
+        return 0
+    tx.limit_looked = True  # forgotten when this is rolled back: the next one looks then
+    freed, purse = room_again(tx, NODE), purse_of(tx, NODE)
+    return freed + (0 if purse is None else tell_anew(tx, purse))
 
 
 def set_budget(tx: Transaction, command: SetBudget) -> BudgetSet:

@@ -14,8 +14,6 @@ from ..queries import (
     AgentFacts,
     Due,
     Facts,
-    Listed,
-    ListTasks,
     NextDue,
     NodeFacts,
     OpenAttempt,
@@ -30,7 +28,8 @@ from .beats import as_beaten, last_beat
 from .by_state import by_state
 from .care import retried_count
 from .chronicle import events_of, moves_of
-from .dead import care_of, cares_of
+from .completing import output_hash
+from .dead import care_of
 from .elsewhere import awaiting_count
 from .graph_reading import graph_count
 from .history import LAST_COMPLETED, LAST_FILED, UNPROVED
@@ -38,11 +37,11 @@ from .keeping import kept_task
 from .oldest import oldest_ready_at
 from .past_attempts import attempts_of
 from .purses import remaining_usd
-from .rows import WHOLE, WITHOUT_BODY, task_of, with_history
+from .rows import WHOLE, task_of
 from .transaction import Transaction
 from .transfers import HELD_HERE
 from .turns import orders_of
-from .unaffordable import unaffordable_count
+from .unaffordable import unaffordable_counts
 from .waking import next_at, next_lease
 
 FAILING_STREAK = 5
@@ -53,6 +52,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
     node, agents = tx.node, _agents(tx)
     kinds = _KINDS if agents else UNMET_MAX
     unmet = _unmet(tx, kinds)
+    unaffordable, never = unaffordable_counts(tx)
     return NodeFacts(
         name=node.name, incarnation=node.incarnation, generation=tx.live.generation,
         state=node.state, reason=node.reason, term=node.term, hub=node.hub, fleet=node.fleet,
@@ -70,7 +70,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         event_seq=tx.newest_event,
         awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
         retried=retried_count(tx), artifacts_missing=missing_count(tx), graphs=graph_count(tx),
-        unaffordable=unaffordable_count(tx),
+        unaffordable=unaffordable, never_affordable=never,
     )  # fmt: skip
 
 
@@ -181,48 +181,8 @@ def _last_completed(tx: Transaction) -> tuple[JsonValue, ...] | None:
     return found
 
 
-def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
-    """One page without bodies, by seq."""
-    where, values = ["seq > ?"], [query.after]
-    rest: list[object] = []
-    if query.states:
-        where.append(f"state IN ({', '.join('?' * len(query.states))})")
-        rest += query.states
-    if query.match is not None:
-        where.append("(uid GLOB ? OR uid GLOB ?)")
-        rest += [f"{query.match}*", f"*{query.match}"]
-    rows = tx.db.execute(
-        f"SELECT {WITHOUT_BODY} FROM task WHERE {' AND '.join(where)} ORDER BY seq LIMIT ?",
-        (*values, *rest, query.limit + 1),
-    ).fetchall()
-    tasks = tuple(
-        as_beaten(tx, with_history(tx, task_of(row))) for row in rows[: query.limit]
-    )
-    uids = [task.uid for task in tasks]
-    care, order = cares_of(tx, uids), orders_of(tx, uids)
-    if len(rows) > query.limit:
-        return Listed(tasks, tasks[-1].seq, care, order)
-    moved = _moved(tx, query, query.limit - len(tasks))
-    return Listed((*tasks, *moved), None, care, order)
-
-
-_KEPT = """
-SELECT uid FROM tombstone m
- WHERE spec IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
-   AND (:match IS NULL OR uid GLOB :match || '*' OR uid GLOB '*' || :match) ORDER BY uid LIMIT :room
-"""
-
-
-def _moved(tx: Transaction, query: ListTasks, room: int) -> tuple[Task, ...]:
-    """Tasks that left, from the copies that were kept: where they are asked for, or looked for."""
-    wanted = State.MOVED in query.states or (query.match is not None and not query.states)
-    if not wanted or room <= 0:
-        return ()
-    uids = tx.db.execute(_KEPT, {"match": query.match, "room": room}).fetchall()
-    return tuple(replace(_kept(tx, uid), body="") for (uid,) in uids)
-
-
-def _kept(tx: Transaction, uid: str) -> Task:
+def kept_whole(tx: Transaction, uid: str) -> Task:
+    """A task that left, from the copy that was kept."""
     (epoch,) = tx.db.execute("SELECT epoch FROM tombstone WHERE uid = ?", (uid,)).fetchone()
     return replace(kept_task(tx, uid), state=State.MOVED, epoch=epoch)
 
@@ -237,12 +197,15 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     elif tx.db.execute(
         "SELECT 1 FROM tombstone WHERE uid = ? AND spec IS NOT NULL", (uid,)
     ).fetchone():
-        task = _kept(tx, uid)
+        task = kept_whole(tx, uid)
     else:
         return None
     said = tuple(one for one in attempts if isinstance(one, dict))
     order = orders_of(tx, [uid]).get(uid, {})
-    return Shown(task, said, moves_of(tx, uid), events_of(tx, uid), care_of(tx, uid), order)
+    return Shown(
+        task, said, moves_of(tx, uid), events_of(tx, uid), care_of(tx, uid), order,
+        output_sha256=None if task.output is None else output_hash(tx, uid),
+    )  # fmt: skip
 
 
 def next_due(tx: Transaction, query: NextDue) -> Due:

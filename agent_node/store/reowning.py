@@ -22,6 +22,7 @@ from .spending import settle, settle_at_home
 from .taking import let_go
 from .transaction import Transaction, may_change
 from .transfers import find_record
+from .weights import weight_of
 
 _FLAGGED = "quarantined = 1 AND state IN ('READY', 'PARKED')"
 OLD_COPY = 2  # in `quarantined`: it had ended before the database was put back
@@ -245,7 +246,8 @@ def _make_ready(
 ) -> None:
     if row is None:
         task = kept_task(tx, target.uid)
-        values = travelled_row(tx, task, spec_of(task), state=State.READY, xfer=None)
+        values = travelled_row(tx, task, spec_of(task), state=State.READY, xfer=None,
+                               weight=weight_of(tx, target.uid))  # fmt: skip
         tx.db.execute(INSERT_TRAVELLED, values)
         keep_attempts(tx, task)
         tie_inputs(tx, task)
@@ -264,7 +266,8 @@ def _make_ready(
     if done.rowcount != 1:
         raise BrokenRule(f"{target.uid} cannot become READY from {row[0] if row else 'MOVED'}")
     tx.moves(row[0] if row else None, State.READY)
-    settle_at_home(tx, target.uid)
+    held = row[1] if row is not None and row[0] == State.HELD else None
+    settle_at_home(tx, target.uid, epoch=held)
 
 
 def _close_move(tx: Transaction, uid: str) -> None:

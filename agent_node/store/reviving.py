@@ -98,15 +98,15 @@ def _revive(tx: Transaction, uids: Iterable[str]) -> list[str]:
     return [one.uid for one in revived]
 
 
-def insist(tx: Transaction, uid: str) -> None:
-    """A person wants this task to run, whatever ended badly before it."""
+def insist(tx: Transaction, uid: str, state: State = State.READY) -> None:
+    """A person wants this task to run, whatever ended badly before it. `state`: its own by now."""
     if not tx.live.graphs:
         return
     tx.db.execute("UPDATE edge SET on_failure = 'run' WHERE uid = ? AND came = 'badly'", (uid,))
     if tx.db.execute("DELETE FROM fell WHERE uid = ?", (uid,)).rowcount:
         tx.db.execute("UPDATE task SET failure_reason = NULL WHERE uid = ?", (uid,))
     alive_again(tx, uid)
-    settle(tx, [uid], State.READY)
+    settle(tx, [uid], state)
 
 
 def ended_by_word(tx: Transaction, uid: str, was: State, new: State) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, ne
 from typing import NamedTuple
 
-from ..spec import hash_of, values_of
+from ..lines import encode
+from ..spec import hash_of, may_hold_floats, values_of
 from ..strict import JsonObject, JsonValue
-from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire
+from ..task import DEFAULTS, UNDERWAY, State, Task, built_task, to_wire, to_wire_tersely
 from ..validation import needs_of
 from .past_attempts import attempts_of
 from .transaction import Transaction, to_json, words_to_json
@@ -54,7 +56,7 @@ def task_of(row: Sequence[object], attempts: list[JsonValue] | None = None) -> T
     fields: dict[str, JsonValue] = dict(zip(_PLAIN, row, strict=False))  # type: ignore[arg-type]
     fields.update(values_of(str(row[-1])))
     for name, text in zip(_NESTED, row[_AFTER_PLAIN:], strict=False):
-        if text is not None and text != "[]":
+        if text is not None and (text != "[]" or name == "output"):
             fields[name] = json.loads(str(text))
     agent, claimed_at, heartbeat_at, wake_at, pinned = row[-6:-1]
     fields["pinned"] = bool(pinned)
@@ -77,6 +79,7 @@ _SAID = (
     "seq", "epoch", "priority", "domain", "source", "expected_s", "max_s", "max_attempts",
     "ready_at",
 )  # fmt: skip
+_SAID_DEFAULTS = [DEFAULTS[name] for name in _SAID]
 _SAID_LISTS = ("skills", "tags", "models")
 _NO_WORDS = ["[]"] * len(_SAID_LISTS)
 _SILENT = sorted({*_ALL} - {*_SAID, *_SAID_LISTS, "state", "agent", "claimed_at", "heartbeat_at"})
@@ -117,6 +120,19 @@ def task_aside(tx: Transaction, row: Sequence[JsonValue]) -> Task:
     fields = _said(row, spec)
     fields["state"] = "ESCROW"
     return built_task(fields)
+
+
+def told_aside(tx: Transaction, row: Sequence[JsonValue]) -> str:
+    """The same task as JSON, without what it does not say: its spec is most of that already."""
+    silent, spec = row[-2], str(row[-1])
+    if not silent or may_hold_floats(spec):
+        return encode(to_wire_tersely(task_aside(tx, row)))
+    said = dict(compress(zip(_SAID, row, strict=False), map(ne, row, _SAID_DEFAULTS)))
+    said["state"], said["epoch"] = "ESCROW", row[_SAID.index("epoch")]
+    words = [*row[len(_SAID) : -2]]
+    if words != _NO_WORDS:
+        said.update(zip(_SAID_LISTS, map(json.loads, map(str, words)), strict=True))
+    return f"{spec[:-1]},{encode(said)[1:]}"
 
 
 def _said(row: Sequence[JsonValue], spec: JsonValue) -> JsonObject:
@@ -238,13 +254,15 @@ def travelled_row(
     *,
     state: State,
     xfer: str | None,
+    weight: float = 0.0,
     sha256: str | None = None,
 ) -> tuple[object, ...]:
     """The values of `INSERT_TRAVELLED`: a task that lived elsewhere before."""
     numbers = [one.get("n") for one in task.attempts if isinstance(one, dict)]
     highest = max((n for n in numbers if isinstance(n, int)), default=0)
     return (
-        *new_row(tx, task, spec, state=state, wake_at=None, since=task.created_at, sha256=sha256),
+        *new_row(tx, task, spec, state=state, wake_at=None, weight=weight, since=task.created_at,
+                 sha256=sha256),
         task.hops, 1, task.stolen_from, xfer, highest, task.failures,
         task.interruptions, task.started_at, task.progress, task.failure_reason, task.cost_usd,
         None if task.tokens is None else to_json(task.tokens),

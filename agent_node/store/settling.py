@@ -181,6 +181,7 @@ def _settled_one(tx: Transaction, command: Settled, move: Settle) -> Transferred
         return refuse(move.xfer, "not_over", f"{move.xfer} is neither committed nor aborted")
     check_term(tx, command.sender.term)
     if record.settled_at is None:
+        check_not_quarantined(tx)
         tx.db.execute(
             "UPDATE transfer SET settled_at = ? WHERE xfer = ?", (tx.stamp, record.xfer)
         )
@@ -197,6 +198,7 @@ def _note_end(tx: Transaction, record: Record, ended: str) -> None:
         (ended, tx.stamp, record.uid, record.xfer),
     )
     if done.rowcount:
+        check_not_quarantined(tx)  # which takes it back: nothing changes there
         tx.event("task_ended_elsewhere", record.uid, state=ended, by=record.peer,
                  because=f"{record.peer}, which has it now, ended it so")  # fmt: skip
 

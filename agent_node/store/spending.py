@@ -26,7 +26,7 @@ from .purses import post, purse_of, room_again
 from .transaction import Transaction
 from .unaffordable import RULE, set_aside
 
-_RESERVE = (
+RESERVE = (
     "INSERT INTO reservation (uid, scope, day, amount, n, away) VALUES (?, ?, ?, ?, ?, ?)"
 )
 
@@ -56,7 +56,7 @@ class Ask:
     def objection(self) -> tuple[Purse, str] | None:
         """The first purse that has not enough, and the reason; None: all have."""
         for purse in self.purses:
-            why = objection(purse, self.amount, self.priority)
+            why = objection(purse, self.amount, self.priority, at=self.tx.stamp)
             if why is not None:
                 return purse, why
         return None
@@ -66,7 +66,7 @@ class Ask:
         settle(self.tx, self.uid, None)  # whatever it had was for another attempt
         for purse in self.purses:
             values = (purse.scope, purse.day, text_of(self.amount), self.n, away)
-            self.tx.db.execute(_RESERVE, (self.uid, *values))
+            self.tx.db.execute(RESERVE, (self.uid, *values))
             post(self.tx, purse.scope, purse.day, reserved=self.amount)
 
 
@@ -77,6 +77,15 @@ def cost_of(tx: Transaction, uid: str, *, after: int = 0, before: int = 2**62) -
         " WHERE cost_usd IS NOT NULL AND n > :after AND n < :before",
         {"uid": uid, "after": after, "before": before},
     )
+    return reduce(plus, (amount_of(cost) for (cost,) in rows), NOTHING)
+
+
+_BROUGHT = "SELECT cost_usd FROM attempt WHERE uid = ? AND claim_event = ? AND cost_usd IS NOT NULL"
+
+
+def cost_brought(tx: Transaction, uid: str, epoch: int) -> Decimal:
+    """What those attempts cost together that came with its copy of this epoch."""
+    rows = tx.db.execute(_BROUGHT, (uid, -epoch))
     return reduce(plus, (amount_of(cost) for (cost,) in rows), NOTHING)
 
 
@@ -151,8 +160,39 @@ def settle_elsewhere(tx: Transaction, uid: str, cost_usd: str | None) -> None:
     May be told again, and told more: what was counted before is counted once.
     """
     if tx.live.budgeted:
-        told = NOTHING if cost_usd is None else minus(amount_of(cost_usd), cost_of(tx, uid))
+        told = NOTHING if cost_usd is None else minus(amount_of(cost_usd), _counted_here(tx, uid))
+        _charge_its_graph(tx, uid)
         _settle_away(tx, uid, told)
+
+
+def _counted_here(tx: Transaction, uid: str) -> Decimal:
+    """A copy that is only held has come back from nowhere yet: what it brought is not counted."""
+    held = "SELECT epoch FROM task WHERE uid = ? AND state = 'HELD'"
+    row = tx.db.execute(held, (uid,)).fetchone()
+    brought = NOTHING if row is None else cost_brought(tx, uid, row[0])
+    return minus(cost_of(tx, uid), brought)
+
+
+MOST = "most"  # no scope: what the task may cost in all, kept beside what was told of it
+AGAIN = "again"  # `away` of what lives again elsewhere: its `n` says nothing
+
+
+# What came home before the word of its birth is no member yet, but it names its graph itself.
+_DAG_OF = """
+SELECT coalesce((SELECT dag FROM member WHERE uid = :uid),
+                (SELECT json_extract(spec, '$.dag') FROM task WHERE uid = :uid AND state = 'READY'))
+"""
+
+
+def _charge_its_graph(tx: Transaction, uid: str) -> None:
+    """A member's cost counts also where nothing was reserved for it: its graph had no limit yet, or
+    it had ended before anybody told that it was born.
+    """
+    (dag,) = tx.db.execute(_DAG_OF, {"uid": uid}).fetchone()
+    purse = None if dag is None else purse_of(tx, f"{DAG}{dag}")
+    if purse is not None:
+        known = (uid, purse.scope, purse.day)
+        tx.db.execute("INSERT OR IGNORE INTO told_cost VALUES (?, ?, ?, '0')", known)
 
 
 def _settle_away(tx: Transaction, uid: str, cost: Decimal) -> None:
@@ -163,8 +203,8 @@ def _settle_away(tx: Transaction, uid: str, cost: Decimal) -> None:
         post(tx, scope, day, reserved=minus(NOTHING, Decimal(amount)))
         tx.db.execute("INSERT OR IGNORE INTO told_cost VALUES (?, ?, ?, '0')", (uid, scope, day))
     tx.db.execute("DELETE FROM reservation WHERE uid = ? AND away IS NOT NULL", (uid,))
-    told = "SELECT scope, day, cost_usd FROM told_cost WHERE uid = ?"
-    for scope, day, known in tx.db.execute(told, (uid,)).fetchall():
+    told = "SELECT scope, day, cost_usd FROM told_cost WHERE uid = ? AND scope <> ?"
+    for scope, day, known in tx.db.execute(told, (uid, MOST)).fetchall():
         more = minus(cost, Decimal(known))
         if more > 0:
             post(tx, scope, day, spent=more)
@@ -195,12 +235,22 @@ def give_money_back(tx: Transaction, xfer: str) -> None:
         room_again(tx, scope)
 
 
-def settle_at_home(tx: Transaction, uid: str) -> None:
-    """A task that was given away is back, READY: its attempts elsewhere are what it cost."""
+_LEFT_AFTER = "SELECT min(n) FROM reservation WHERE uid = ? AND away IS NOT ?"
+
+
+def settle_at_home(tx: Transaction, uid: str, *, epoch: int | None) -> None:
+    """A task that was given away is back, READY: its attempts elsewhere are what it cost. `epoch`:
+    of the copy that was held here; None: it was not, so nothing came with it.
+    """
     if not tx.live.budgeted:
         return
-    row = tx.db.execute("SELECT min(n) FROM reservation WHERE uid = ?", (uid,)).fetchone()
-    if row[0] is not None:
-        _settle_away(tx, uid, cost_of(tx, uid, after=row[0]))
-        settle(tx, uid, None)
+    (after,) = tx.db.execute(_LEFT_AFTER, (uid, AGAIN)).fetchone()
+    if after is not None:
+        cost = cost_of(tx, uid, after=after)
+    else:  # nothing was reserved as it left: no limit yet, no word of its birth, or a retry there
+        cost = NOTHING if epoch is None else cost_brought(tx, uid, epoch)
+        if cost:
+            _charge_its_graph(tx, uid)
+    _settle_away(tx, uid, cost)
+    settle(tx, uid, None)
     tx.db.execute("DELETE FROM told_cost WHERE uid = ?", (uid,))

@@ -30,6 +30,7 @@ from .purses import note_budgets
 from .transaction import Transaction
 from .turns import last_moment
 from .verbs import answer, carry_out
+from .weights import any_weights
 
 Outcome = TypeVar("Outcome")
 Answer = TypeVar("Answer")
@@ -57,18 +58,21 @@ class SqliteStore:
         self.applied = 0  # how often something was to be changed, whatever came of it
         self._counts = counted(db)
         live.failing.update(name for (name,) in db.execute(_FAILING))
-        live.graphs = any_graphs(db)
+        live.graphs, live.weighed = any_graphs(db), any_weights(db)
         live.paces.update(pace for (pace,) in db.execute("SELECT pace FROM pace"))
         self._note_idle(self._transaction())
         try:
             live.order_ms = last_moment(db)
         except (ValueError, OverflowError) as error:
             raise corrupt(home / "queue.db", error) from error
-        self.spend_within(Money())
+        note_budgets(self._transaction())
 
-    def spend_within(self, money: Money) -> None:
-        """What node.toml says of money holds from now on."""
+    def spend_within(self, money: Money, *, from_now_on: bool = True) -> None:
+        """What node.toml says of money holds. `from_now_on`: what waits goes by it, too; who only
+        looks in frees nobody, and rewrites no reason.
+        """
         self.live.money = money
+        self.live.money_read = self.live.money_read or from_now_on
         self.applied += 1
         note_budgets(self._transaction())
 
@@ -128,6 +132,7 @@ class SqliteStore:
         self.live.order_ms = tx.order_ms or self.live.order_ms
         self.live.last_event, self.live.life, self.live.node = tx.last_event, tx.life, tx.known_node
         self._owes_hearsay = self._owes_hearsay or tx.heard
+        self.live.money_read = self.live.money_read and not tx.limit_looked
         try:
             self._write_beside(raised)
         except OSError as error:

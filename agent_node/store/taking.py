@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..commands import Because
-from ..moves import Activate, Drop, Hold, Move, Offer, Settle, Transferred
+from ..moves import Activate, Drop, Hold, Move, Offer, Settle, Transferred, Unread
 from ..spec import hash_of, spec_of
 from ..task import State, Task
 from .batches import Step, all_known, all_new, all_or_none, begin_all, end_all
@@ -11,7 +11,7 @@ from .comings import arrived, forget_inputs
 from .copies import NOT_HERE, Copies, Here
 from .edges import tie_inputs
 from .move_tables import OF_A_MOVE
-from .past_attempts import keep_attempts
+from .past_attempts import drop_attempts, keep_attempts
 from .rows import Life
 from .senders import check_not_quarantined, check_sender, check_term
 from .spending import settle_at_home
@@ -43,7 +43,7 @@ def hold(tx: Transaction, command: Hold) -> tuple[Transferred, ...]:
         _hold_one(tx, command, offer, copies) for offer in command.offers
     )
     copies.write()
-    return answers
+    return (*answers, *(_refuse_unread(tx, command, one) for one in command.unread))
 
 
 def _hold_all(
@@ -62,11 +62,11 @@ def _hold_all(
             return None
     for offer, spec in zip(offers, specs, strict=True):
         copies.add(offer, _life_here(tx, command, offer.task), spec)
-        keep_attempts(tx, offer.task)
+        keep_attempts(tx, offer.task, epoch=offer.task.epoch + 1)
         tie_inputs(tx, offer.task)
     tx.moves(None, State.HELD, len(offers))
     begun = [Move(xfer, task.uid, task.epoch + 1, incarnation)
-             for xfer, task, _, incarnation in offers]  # fmt: skip
+             for xfer, task, _, incarnation, _ in offers]  # fmt: skip
     begin_all(tx, _HELD, begun, peer=command.giver, why=command.why, by=command.sender.by)
     return tuple(Transferred(xfer, "held") for xfer in xfers)
 
@@ -91,13 +91,29 @@ def _hold_one(tx: Transaction, command: Hold, offer: Offer, copies: Copies) -> T
         _replace_older_copy(tx, offer)
     task = offer.task
     copies.add(offer, _life_here(tx, command, task), spec)
-    keep_attempts(tx, task)
+    keep_attempts(tx, task, epoch=task.epoch + 1)
     tie_inputs(tx, task)
     tx.moves(None, State.HELD)
     write_record(tx, _record(command, offer, "held"), event=tx.next_event)
     tx.event("task_held", task.uid, n=OF_A_MOVE, state="HELD", by=command.sender.by,
              because=command.why, data=told(offer.xfer, "from", command.giver))  # fmt: skip
     return Transferred(offer.xfer, "held")
+
+
+def _refuse_unread(tx: Transaction, command: Hold, one: Unread) -> Transferred:
+    """What cannot be read is no task, but it names a transfer, of which this is the outcome."""
+    record = find_record(tx, one.xfer)
+    if record is not None:
+        asked = Settle(one.xfer, one.uid or record.uid, command.giver, one.peer_incarnation)
+        return mismatch(record, asked, "taker") or record.answer()
+    check_term(tx, command.sender.term)
+    if forgotten(tx, one.xfer):
+        return unknown_outcome(tx, one.xfer)
+    refused = Record(one.xfer, one.uid, 0, "taker", command.giver, one.peer_incarnation,
+                     command.why, "refused", one.because.rule, one.because.text, None)  # fmt: skip
+    if tx.node.state != "quarantined":
+        write_record(tx, refused)
+    return refused.answer()
 
 
 def _record(command: Hold, offer: Offer, outcome: str, because: Because | None = None) -> Record:
@@ -155,11 +171,12 @@ def _key_taken(tx: Transaction, task: Task) -> Because | None:
 
 def _replace_older_copy(tx: Transaction, offer: Offer) -> None:
     row = tx.db.execute(
-        "DELETE FROM task WHERE uid = ? AND state = 'HELD' AND epoch < ? RETURNING xfer",
+        "DELETE FROM task WHERE uid = ? AND state = 'HELD' AND epoch < ? RETURNING xfer, epoch",
         (offer.task.uid, offer.task.epoch + 1),
     ).fetchone()
     if row is not None:
         because = Because("replaced", f"a later transfer, {offer.xfer}, brought a newer copy")
+        drop_attempts(tx, offer.task.uid, epoch=row[1])
         tx.moves(State.HELD, None)
         set_outcome(tx, row[0], "dropped", because)
         tx.event("task_dropped", offer.task.uid, n=OF_A_MOVE, was="HELD", because=because.text,
@@ -220,7 +237,7 @@ def _activate_one(tx: Transaction, command: Activate, move: Settle) -> Transferr
     if not tx.db.execute(_ACTIVATE, values).rowcount:
         return refuse(move.xfer, "not_held", f"{record.uid} is not held for {move.xfer}")
     tx.moves(State.HELD, State.READY)
-    settle_at_home(tx, record.uid)
+    settle_at_home(tx, record.uid, epoch=record.epoch)
     set_outcome(tx, record.xfer, "activated")
     tx.event("task_arrived", record.uid, n=OF_A_MOVE, was="HELD", state="READY",
              by=command.sender.by, because=record.why,
@@ -257,6 +274,7 @@ def _drop_one(tx: Transaction, command: Drop, move: Settle) -> Transferred:
     because = Because("dropped", "the giver called it off")
     if not let_go(tx, record, because, by=command.sender.by):
         return refuse(move.xfer, "not_held", f"{record.uid} is not held for {move.xfer}")
+    drop_attempts(tx, record.uid, epoch=record.epoch)
     return Transferred(record.xfer, "dropped", because)
 
 

@@ -71,6 +71,7 @@ class Transaction:
 
     changed = False
     generation_due = False
+    limit_looked = False  # the limit that was read has been told to whoever waits for its money
     heard = False  # of a later incarnation of another node
     instance: str | None = None  # of the hub whose command this is; None: it says none
     obeyed: tuple[int, str | None] | None = None  # the term and instance that were found in order

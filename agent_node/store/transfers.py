@@ -131,7 +131,7 @@ def mismatch(record: Record, move: Settle, side: Side) -> Transferred | None:
     if record.side != side:
         text = f"{record.xfer} has this node as its {record.side}"
     elif record.uid != move.uid:
-        text = f"{record.xfer} is about {record.uid}"
+        text = f"{record.xfer} is about {record.uid or 'what could not be read'}"
     elif record.peer != move.peer:
         text = f"{record.xfer} is with {record.peer}"
     elif (

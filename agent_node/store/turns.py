@@ -109,6 +109,7 @@ def _draw(tx: Transaction, task: Task, *, weight: float, now: int) -> int:
     urgency, more_at = 0, None
     if task.deadline is not None:
         urgency, more_at = urgency_of(milliseconds(parse_iso(task.deadline)), now)
+    tx.live.weighed = tx.live.weighed or weight > 0
     if weight or more_at is not None or urgency:
         tx.write_later(_PULL, (task.uid, weight, urgency, _moment(more_at)))
     return urgency
@@ -145,9 +146,10 @@ def set_anew(tx: Transaction, was: Task, task: Task) -> None:
 
 
 def arrive_anew(tx: Transaction, task: Task) -> None:
-    """A person tries a task again that had ended: it waits from now on."""
+    """A person tries a task again that had ended: it waits from now on, or from its time on."""
     *_, weight, _urgency = tx.db.execute(_ROW, (task.uid,)).fetchone()
-    _write(tx, task, weight=weight, arrived=order_ms(tx))
+    later = milliseconds(parse_iso(task.not_before)) if task.not_before else 0
+    _write(tx, task, weight=weight, arrived=max(order_ms(tx), later))
 
 
 def _write(tx: Transaction, task: Task, *, weight: float, arrived: int) -> None:
@@ -189,6 +191,8 @@ def urge(tx: Transaction) -> None:
         nearer = (points - before) * POINT
         if nearer:
             tx.db.execute("UPDATE task SET turn = turn - ? WHERE uid = ?", (nearer, uid))
+            if tx.live.ready is not None:
+                tx.live.ready.turned.add(uid)
     if rows:
         tx.changed = True
 
@@ -207,6 +211,7 @@ def _mend_turns(tx: Transaction) -> None:
 
     A clock was wrong then, so such tasks arrive now. It is rare, and reads every row.
     """
+    tx.live.ready = None
     for pace in {USUAL_PACE, *tx.live.paces}:
         values = {"now": grown(pace, order_ms(tx)), "pace": pace}
         if tx.db.execute(_ARRIVE_NOW, values).rowcount:
@@ -249,8 +254,3 @@ def orders_of(tx: Transaction, uids: Iterable[str]) -> dict[str, JsonObject]:
 
 
 _OPEN = "SELECT pace, turn FROM task WHERE uid = ? AND completed_at IS NULL"
-
-
-def forget_pulls(tx: Transaction) -> None:
-    """Let go of what drew tasks that are gone, and of paces that nobody has any more."""
-    tx.db.execute("DELETE FROM pull WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = pull.uid)")

@@ -8,6 +8,7 @@ from ..budget import (
     DAG,
     DAILY,
     NOTHING,
+    URGENT,
     Purse,
     amount_of,
     comes_back,
@@ -42,6 +43,7 @@ AND substr(scope, {len(DAG) + 1}) NOT IN (
 _NOTE = "INSERT OR REPLACE INTO unaffordable (uid, scope, asks, until) VALUES (?, ?, ?, ?)"
 # A person, or an edge, may have changed since what the task waits for.
 _WAITS = "t.state = 'PENDING' AND instr(t.blocked_by, '\"over_budget\"') > 0"
+_NEVER = "'\"comes_back\":false'"
 _FREE = f"""
 UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]', released = 1
  WHERE uid = ? AND {_WAITS}
@@ -67,24 +69,32 @@ def _reason(purse: Purse, asks: Decimal, why: str) -> str:
     reasons: list[JsonValue] = [{
         "rule": RULE, "text": why, "scope": purse.scope,
         "enough_usd": text_of(enough_for(purse, asks)),
-        "comes_back": purse.scope in DAILY or comes_back(purse, asks),
+        "comes_back": comes_back(purse, asks),
     }]  # fmt: skip
     return to_json(reasons)
 
 
-def tell_anew(tx: Transaction, purse: Purse) -> None:
-    """After a word on its limit: what still waits for it says how it stands now, not as it was."""
+def tell_anew(tx: Transaction, purse: Purse) -> int:
+    """After a word on its limit: what still waits for it says how it stands now, not as it was, and
+    what is urgent enough to go on regardless does: how many.
+    """
     rows = tx.db.execute(
         f"SELECT u.uid, u.asks, t.priority FROM unaffordable u JOIN task t ON t.uid = u.uid"
         f" AND {_WAITS} WHERE u.scope = ?",
         (purse.scope,),
     ).fetchall()
+    freed = 0
     for uid, text, priority in rows:
+        if purse.urgent_overdraft and priority <= URGENT:
+            freed += _free(tx, uid, "it is urgent, and may go on over budget")
+            continue
         asks = amount_of(text)
-        why = objection(purse, asks, priority)
+        why = objection(purse, asks, priority, at=tx.stamp)
         if why is not None:
             values = (_reason(purse, asks, why), uid)
             tx.db.execute("UPDATE task SET blocked_by = ? WHERE uid = ?", values)
+            tx.changed = True
+    return freed
 
 
 def bring_back(tx: Transaction, scope: str, room: Decimal | None) -> int:
@@ -140,6 +150,7 @@ def forget_money(tx: Transaction, *, before: str) -> None:
     tx.db.execute(
         "DELETE FROM told_cost WHERE NOT EXISTS"
         " (SELECT 1 FROM tombstone m WHERE m.uid = told_cost.uid)"
+        " AND NOT EXISTS (SELECT 1 FROM member m WHERE m.uid = told_cost.uid)"
     )
     tx.db.execute(
         "DELETE FROM spending WHERE day <> '' AND day < ? AND reserved = '0'", (before[:10],)
@@ -148,11 +159,12 @@ def forget_money(tx: Transaction, *, before: str) -> None:
     tx.db.execute(f"DELETE FROM spending WHERE {_OF_NO_GRAPH}")
 
 
-def unaffordable_count(tx: Transaction) -> int:
-    """How many tasks wait for money, of whatever scope."""
+def unaffordable_counts(tx: Transaction) -> tuple[int, int]:
+    """How many tasks wait for money, of whatever scope; and how many of them no day brings any."""
     if not tx.live.budgeted:
-        return 0
-    (number,) = tx.db.execute(
-        f"SELECT count(*) FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
+        return 0, 0
+    number, never = tx.db.execute(
+        f"SELECT count(*), count(*) FILTER (WHERE instr(t.blocked_by, {_NEVER}) > 0)"
+        f" FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
     ).fetchone()
-    return int(number)
+    return int(number), int(never)

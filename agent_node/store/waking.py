@@ -15,11 +15,13 @@ from .artifact_inputs import forget_kept
 from .by_state import by_state
 from .care import forget_cares, forget_marks, let_anyone
 from .forgetting import NEEDED, forget_graphs
+from .purses import limit_read
 from .settling import end_leases
 from .transaction import Transaction, may_change
 from .transfers import IN_ESCROW
-from .turns import forget_pulls, urge
+from .turns import urge
 from .unaffordable import day_turned, forget_money
+from .weights import forget_pulls
 
 _READY = f"""
 UPDATE task SET state = 'READY', wake_at = NULL, ready_at = :now, agent = NULL, released = 1
@@ -34,6 +36,7 @@ def wake(tx: Transaction, command: Wake) -> Woken:
     let_anyone(tx, tx.stamp)
     urge(tx)
     readied += day_turned(tx)
+    readied += limit_read(tx)
     if tx.node.state != "quarantined":
         for was in (State.PENDING, State.RETRYING):
             values = {"now": tx.stamp, "was": was.value}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields
 from ..errors import BadInput
 from ..strict import JsonValue
@@ -188,11 +190,33 @@ def _is_old_copy(tx: Transaction, uid: str) -> bool:
     return bool(flag == OLD_COPY)
 
 
+# To want it after all is no word on when: that was said before, and `set` says otherwise.
+_TO_LATER = (
+    "UPDATE task SET state = 'PENDING', ready_at = NULL, wake_at = not_before"
+    f" WHERE uid = ? AND not_before > ? AND {may_change(State.PENDING, State.READY)}"
+)
+
+
+def _until(tx: Transaction, uid: str) -> str:
+    """What to add of a task that waits: its time and what ends that, where it waits for no more
+    than that; else what it waits for.
+    """
+    row = tx.db.execute(
+        "SELECT wake_at, blocked_by FROM task WHERE uid = ? AND state = 'PENDING'", (uid,)
+    ).fetchone()
+    until, blocked = row or (None, "[]")
+    if until:
+        return f"; it waits for its time, {until}; set not_before= ends that"
+    return "".join(f"; {one['text']}" for one in json.loads(blocked))
+
+
 _RETRIED = (State.FAILED, State.RETRYING, State.DEAD_LETTERED, State.CANCELLED)
 
 
 def retry(tx: Transaction, command: RetryNow) -> Changed:
-    """READY again with its failures forgiven; attempts go on counting from where they were."""
+    """READY again with its failures forgiven, or PENDING until its `not_before`; attempts go on
+    counting from where they were.
+    """
     _check(tx, command)
     state, no = _state(tx, command.uid)
     if state is None:
@@ -203,27 +227,40 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
         text = f"{command.uid} ended before this database was put back; release it with --alone"
         return _refused(command.uid, "old_copy", text)
     if state not in _RETRIED:
-        text = f"{command.uid} is {state}; failed, dead and cancelled tasks can be retried"
+        text = (f"{command.uid} is {state}{_until(tx, command.uid)}; failed, dead and cancelled"
+                " tasks can be retried")  # fmt: skip
         return _refused(command.uid, "not_retryable", text)
     tx.db.execute(
         "UPDATE task SET state = 'READY', failures = 0, interruptions = 0, wake_at = NULL,"
-        " completed_at = NULL, agent = NULL, ready_at = :now, epoch = epoch + 1"
+        " blocked_by = '[]', completed_at = NULL, agent = NULL, ready_at = :now, epoch = epoch + 1"
         f" WHERE uid = :uid AND {may_change(State.READY, *_RETRIED)}",
         {"uid": command.uid, "now": tx.stamp},
     )
-    tx.moves(state, State.READY)
+    new = State.PENDING if tx.db.execute(_TO_LATER, (command.uid, tx.stamp)).rowcount else (
+        State.READY)  # fmt: skip
+    tx.moves(state, new)
     forgive(tx, command.uid)
     if state is State.DEAD_LETTERED:
         note_resolution(
             tx, command.uid, what="retried", by=command.sender.by, reason=command.reason
         )
-    tx.event("task_retried", command.uid, was=state, state="READY", by=command.sender.by,
-             because=_why(command))  # fmt: skip
-    insist(tx, command.uid)
+    _tell_and_insist(tx, command, was=state, new=new)
     task = find_task(tx, command.uid)
     if task is not None:
         arrive_anew(tx, task)
     return Changed(command.uid, "changed", task)
+
+
+def _tell_and_insist(tx: Transaction, command: RetryNow, *, was: State, new: State) -> None:
+    """What its edges hold of a task that is READY is told behind its retry; what they hold of one
+    that waits already has no event of its own, and so stands in that of the retry.
+    """
+    if new is State.PENDING:
+        insist(tx, command.uid, new)
+    tx.event("task_retried", command.uid, was=was, state=new, by=command.sender.by,
+             because=_why(command) + _until(tx, command.uid))  # fmt: skip
+    if new is State.READY:
+        insist(tx, command.uid, new)
 
 
 _RESOLVED = {

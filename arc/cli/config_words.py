@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 import typer
 
 from agent_node.strict import JsonObject, JsonValue
+from arc.errors import ArcError
 from arc.operations import Told
+from arc.text.columns import inside, number, objects
 
 from .answering import Render, say
 from .around import here
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from arc.config_check import Seen
+    from arc.decisions.sounding import Sounds
     from arc.settings import FleetSettings
 
 FINDINGS = 6
+SEEN_S = 4.0
+NOT_HEARD = "not heard lately, so domains.skills was not held against what nodes report"
+NO_HUB = "no hub runs, so no node's skills and no tasks were looked at; arc doctor asks the nodes"
+NOT_READ = "not read to the end, so no sign of a domain was held against the tasks there are"
 config = typer.Typer(help="fleet.yaml: checked, shown, and its schema for editors.",
                      invoke_without_command=True)  # fmt: skip
 
@@ -41,17 +51,65 @@ def _settings() -> FleetSettings:
 
 @config.command("check")
 def check_config() -> int:
-    """What fleet.yaml may say and hardly means. Exit 2: it cannot be obeyed; 6: findings."""
+    """What fleet.yaml may say and hardly means. Exit 2: it cannot be obeyed; 6: findings.
+
+    A hub that runs is asked which skills its nodes reported last, and whether any task that they
+    know begins, or sounds, as the domains say.
+    """
     from arc.config_check import check_fleet
     from arc.findings import render_finding
 
     settings = _settings()
-    found = check_fleet(settings)
+    seen, unsure = _seen(settings)
+    found = check_fleet(settings, seen)
     listed: list[JsonValue] = [one.as_json() for one in found]
     data: JsonObject = {"file": str(settings.file), "findings": listed}
     counted = f"{len(found)} finding{'s' * (len(found) != 1)}" if found else "no findings"
     lines = [*(render_finding(one, "warning") for one in found), f"{settings.file}: {counted}"]
-    return say("config.check", Told(data, FINDINGS if found else 0), _as_text(lines), here())
+    told = Told(data, FINDINGS if found else 0, warnings=unsure)
+    return say("config.check", told, _as_text(lines), here())
+
+
+def _seen(settings: FleetSettings) -> tuple[Seen, tuple[str, ...]]:
+    """What the hub that runs heard of the nodes; and a warning where something is not known."""
+    from arc import door
+    from arc.config_check import Seen, unheard
+    from arc.decisions.sounding import signs_of
+
+    signs = {kind: some for kind, some in signs_of(settings.domains).items() if some}
+    if not signs and not unheard(settings, Seen()):
+        return Seen(), ()  # there is nothing that a node could tell
+    around, asked = here(), JsonObject({kind: [*some] for kind, some in signs.items()})
+    try:
+        fleet = door.fleet_of(around.fleet, around.environ)
+        told = door.ask(fleet, "config.seen", asked, by=around.by, timeout_s=SEEN_S)
+    except ArcError as error:
+        return Seen(), (f"the hub could not be asked what its nodes say: {error}",)
+    if told is None:
+        return Seen(), (NO_HUB,)
+    heard = {str(one["node"]): _texts(one, "skills") for one in objects(told.data, "nodes")}
+    seen = Seen(heard, _sounds(inside(told.data, "sounds")))
+    return seen, tuple(_unsure(unheard(settings, seen), _texts(told.data, "unread")))
+
+
+def _texts(data: JsonObject, name: str) -> list[str]:
+    said = data.get(name)
+    return [*map(str, said)] if isinstance(said, list) else []
+
+
+def _sounds(said: JsonObject) -> Sounds:
+    from arc.decisions.sounding import Sounds
+
+    missing = inside(said, "missing")
+    return Sounds(int(number(said.get("tasks"))), {kind: _texts(missing, kind) for kind in missing})
+
+
+def _unsure(silent: Sequence[str], unread: Sequence[str]) -> Iterator[str]:
+    """A sentence of what is not known, where anything is."""
+    if silent:
+        yield f"{NOT_HEARD}: {', '.join(silent)}"
+    if unread:
+        yield f"{NOT_READ}: {', '.join(unread)}"
 
 
 @config.command("schema")

@@ -106,10 +106,14 @@ def cancel_dag(one: Dag, reason: Reason = "", dry_run: DryRun = False) -> int:
 def budget_of_dag(
     one: Dag,
     usd: Annotated[str, typer.Argument(help="Such as 12.50; none: no limit.", metavar="USD")],
+    urgent_overdraft: Annotated[bool | None, typer.Option(
+        "--urgent-overdraft/--no-urgent-overdraft", show_default=False,
+        help="Whether P1 to P4 may go on beyond it; else as it was.")] = None,
     dry_run: DryRun = False,
 ) -> int:
     """What a graph may spend from now on; what waited for more money goes on at once."""
     from arc.text.dags import render_budgeted
 
     args = only_said({"dag": one, "limit_usd": usd, "by": here().by, "dry_run": dry_run})
+    args |= {} if urgent_overdraft is None else {"urgent_overdraft": urgent_overdraft}
     return tell("dag.budget", "dag.budget", args, render_budgeted)

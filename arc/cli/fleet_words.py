@@ -33,6 +33,7 @@ def init(
     folder: Annotated[str, typer.Argument(metavar="[DIR]")] = ".", dry_run: DryRun = False
 ) -> int:
     """A fleet.yaml with everything explained, a key pair, and the hub's own folder."""
+    from arc.config import LET_GO, VARIABLE, led_elsewhere
     from arc.setup import init as make
     from arc.text.config import render_init
 
@@ -42,7 +43,10 @@ def init(
                         "state": str(made.state), "made": listed, "public_key": made.public_key,
                         "authorized": _authorized(made.public_key),
                         "fingerprint": made.fingerprint, "dry_run": made.dry_run}  # fmt: skip
-    return say("init", Told(data), render_init, here())
+    led = led_elsewhere(Path.cwd(), here().environ, made.file)
+    warnings = () if led is None else (
+        f"${VARIABLE} leads every command to {led}, and not to {made.file}; {LET_GO}",)
+    return say("init", Told(data, warnings=warnings), render_init, here())
 
 
 def _authorized(public: str) -> str:

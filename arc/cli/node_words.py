@@ -50,10 +50,13 @@ def show_node(name: Node) -> int:
     return tell("nodes.show", "nodes.show", {"node": name}, render_node, names_unread=True)
 
 
-def _steer(verb: str, args: JsonObject, wait_s: float = ANSWER_S) -> int:
-    from arc.text.nodes import render_steered
+def _steer(
+    verb: str, args: JsonObject, wait_s: float = ANSWER_S, *, watched: bool = False
+) -> int:
+    from arc.text.steered import render_steered, render_watched
 
-    return tell(f"nodes.{verb}", f"nodes.{verb}", only_said(args), render_steered, wait_s=wait_s)
+    render = render_watched if watched else render_steered
+    return tell(f"nodes.{verb}", f"nodes.{verb}", only_said(args), render, wait_s=wait_s)
 
 
 @nodes.command("pause")
@@ -97,9 +100,9 @@ def drain_node(
     args: JsonObject = {"node": name, "reason": reason, "then": then, "agent": agent, "yes": yes,
                         "deadline_s": seconds(deadline, "--deadline") if deadline else None,
                         "dry_run": dry_run}  # fmt: skip
-    code = _steer("drain", args, wait_s=120.0)
-    watched = here().asks_people if watch is None else watch
-    return watch_drain(name) if watched and not code and not dry_run else code
+    watched = (here().asks_people if watch is None else watch) and not dry_run
+    code = _steer("drain", args, wait_s=120.0, watched=watched)
+    return watch_drain(name) if watched and not code else code
 
 
 @nodes.command("suspend")

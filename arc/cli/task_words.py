@@ -59,12 +59,15 @@ def states_of(given: list[str] | None) -> list[JsonValue]:
 
 
 @tasks.command("list")
-def list_tasks(
+def list_tasks(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
     state: States = None,
     node: Annotated[str, typer.Option("--node", help="Of this node alone.")] = "",
     priority: Annotated[
         int | None, typer.Option("--priority", "-p", help="Of this priority.")
     ] = None,
+    subject: Annotated[
+        str, typer.Option("--subject", help="With all of these words in the subject.")
+    ] = "",
     skill: Annotated[str, typer.Option("--skill", "--skills", help="With this skill.")] = "",
     domain: Annotated[str, typer.Option("--domain", help="Of this domain.")] = "",
     source: Annotated[str, typer.Option("--source", help="From this source.")] = "",
@@ -75,8 +78,8 @@ def list_tasks(
     from arc.text.tasks import render_list
 
     args = only_said({"states": states_of(state), "node": node, "priority": priority,
-                      "skill": skill, "domain": domain, "source": source, "parent": parent.upper(),
-                      "limit": limit})  # fmt: skip
+                      "subject": subject, "skill": skill, "domain": domain, "source": source,
+                      "parent": parent.upper(), "limit": limit})  # fmt: skip
     return tell("tasks.list", "tasks.list", args, render_list)
 
 

@@ -123,3 +123,4 @@ class WhyNode:
     elsewhere: tuple[tuple[str, int, str], ...] = ()  # rule, how many waiting tasks, one reason
     stranded: Stranded | None = None
     could_not_look: tuple[QueueUnseen, ...] = ()
+    says: str = ""  # what it is, where its part does not tell that

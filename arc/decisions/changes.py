@@ -45,9 +45,10 @@ class Change:
     """One thing that could be different. `wait` needs nobody: time alone brings it.
 
     `kind` limit: `key` of fleet.yaml becomes `value`. role: the node has `value` under `key`
-    (`also`) or no longer under `never`. state: something about the node that a person sets right.
-    task: a field of the task. domain: the domain `key` has the skill `value` too. router: about the
-    router alone, which is no part of a `Situation` (see `RouteSituation`).
+    (`owns`, `also`) or no longer under `never`. state: something about the node that a person sets
+    right. task: a field of the task. domain: the domain `key`, which may be new, has the skill
+    `value` too. router: about the router alone, which is no part of a `Situation` (see
+    `RouteSituation`).
     """
 
     kind: str  # limit | role | state | task | wait
@@ -79,6 +80,8 @@ def _role(change: Change, situation: Situation) -> Situation:
         if change.key == "never":
             left = tuple(one for one in role.never if one != name)
             return replace(node, role=replace(role, never=left))
+        if change.key == "owns":
+            return replace(node, role=replace(role, owns=(*role.owns, name)))
         return replace(node, role=replace(role, also=(*role.also, name)))
 
     return _with_node(situation, change.node, changed)
@@ -142,6 +145,9 @@ def _task(change: Change, situation: Situation) -> Situation:
 
 def _domain(change: Change, situation: Situation) -> Situation:
     skill = str(change.value)
+    if all(one.name != change.key for one in situation.domains):
+        new = Domain(change.key, skills=(skill,))
+        return replace(situation, domains=(*situation.domains, new))
     return replace(situation, domains=tuple(
         replace(one, skills=(*one.skills, skill)) if one.name == change.key else one
         for one in situation.domains

@@ -26,6 +26,11 @@ def drains(view: FleetView, limits: StealLimits) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def pinned_there(node: NodeSeen) -> int:
+    """How many waiting tasks of this node a person pinned to it: no drain moves them."""
+    return max(node.report.pending_count - node.report.movable_count, 0)
+
+
 def plan_drains(
     view: FleetView,
     queues: Queues,

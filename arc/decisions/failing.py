@@ -54,6 +54,7 @@ class NodeFactsSeen:
     again_s: float | None = None  # until its next trial, below zero since it began; None: closed
     window_s: float = 0.0  # of the breaker, while it is not closed
     given_s: float | None = None  # since it was given a task on this trial; None: it was not
+    other_hub: str = ""  # why it refuses what this hub orders; empty: it does not
 
     @property
     def on_trial(self) -> bool:

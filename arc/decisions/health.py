@@ -10,6 +10,7 @@ from .failing import NodeFactsSeen, attracts_no_work
 from .limits import HealthLimits
 from .view import FleetView, NodeSeen, NodeUnseen
 
+TAKE_OVER = "arc up --take-over"
 # What no patience heals: the machine answers, but not as the one we know, or not to us.
 _NEVER_PASSES = frozenset({"host_key", "login", "wrong_node", "unreadable"})
 
@@ -30,8 +31,8 @@ class Trouble:
 class Judgement:
     """How one node is: one word, everything that is wrong with it, and what it says of itself.
 
-    `state` is suspended, unseen, stale, quarantined, stopped, failing or stalled; without such a
-    trouble idle, or what the node itself says: active, paused, draining, drained.
+    `state` is suspended, unseen, stale, quarantined, other_hub, stopped, failing or stalled;
+    without such a trouble idle, or what the node itself says: active, paused, draining, drained.
     """
 
     node: str
@@ -130,6 +131,12 @@ def not_quarantined(case: _Case) -> str | None:
     return f"quarantined: {report.reason}" if report.state == "quarantined" else None
 
 
+def obeys_this_hub(case: _Case) -> str | None:
+    """A hub whose place another one has taken sees everything, and moves nothing for ever."""
+    because = case.facts.other_hub
+    return f"it obeys another hub: {because}; {TAKE_OVER}, or stop this one" if because else None
+
+
 def dispatcher_runs(case: _Case) -> str | None:
     """A machine that answers while its daemon does not run is where work is left lying."""
     report = case.node.report
@@ -202,7 +209,7 @@ def nobody_is_waited_for(case: _Case) -> str | None:
 
 HealthRule = Callable[[_Case], "str | None"]
 HEALTH_RULES: tuple[HealthRule, ...] = (
-    not_quarantined, dispatcher_runs, work_succeeds, waiting_work_is_started,
+    not_quarantined, obeys_this_hub, dispatcher_runs, work_succeeds, waiting_work_is_started,
     no_task_runs_too_long, disk_has_room, clock_is_right, version_is_current,
     nobody_is_waited_for,
 )  # fmt: skip
@@ -214,6 +221,7 @@ RULES = {rule.__name__: rule for rule in (fresh_report, *HEALTH_RULES)}
 STATE_OF: Mapping[str, str] = {
     "fresh_report": "stale",
     "not_quarantined": "quarantined",
+    "obeys_this_hub": "other_hub",
     "dispatcher_runs": "stopped",
     "work_succeeds": "failing",
     "waiting_work_is_started": "stalled",

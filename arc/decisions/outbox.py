@@ -34,6 +34,7 @@ class JoinHeard:
     parent: str | None = None
     name: str | None = None
     waits: bool = False  # its parent waits for it
+    max_cost_usd: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .domains import (
     Belonging,
     Domain,
+    Role,
     belongs_to,
     lacks,
     nobody_has,
@@ -164,12 +165,15 @@ def offers(work: Work, known: Sequence[Receiver]) -> tuple[Offer, ...]:
 
 def tier_of(work: Work, receiver: Receiver) -> int | None:
     """How close a node stands to the work: the owner first; None: it is not its work."""
-    role = receiver.node.role
+    tier = tier_by_role(work, receiver.node.role)
+    return FALLBACK if tier is None and receiver.name == work.fallback else tier
+
+
+def tier_by_role(work: Work, role: Role) -> int | None:
+    """The same by the role alone, whoever the fallback is."""
     if not set(work.domains).isdisjoint(role.owns) or work.anyone:
         return OWNS
-    if not set(work.domains).isdisjoint(role.also):
-        return ALSO
-    return FALLBACK if receiver.name == work.fallback else None
+    return None if set(work.domains).isdisjoint(role.also) else ALSO
 
 
 def nobody(work: Work, known: Sequence[Receiver]) -> Objection:
@@ -179,7 +183,7 @@ def nobody(work: Work, known: Sequence[Receiver]) -> Objection:
         return Objection("may_do_this_work", "the fleet has no other node")
     place, _, furthest = max(said, key=lambda found: (found[0], -found[1]))
     if place == 0:
-        return _whose_work(work)
+        return whose_work(work)
     return (furthest.rule == "needs_are_met" and _in_nobodys_power(work, known)) or furthest
 
 
@@ -234,7 +238,8 @@ WORK_RULES: tuple[WorkRule, ...] = (
 )  # fmt: skip
 
 
-def _whose_work(work: Work) -> Objection:
+def whose_work(work: Work) -> Objection:
+    """Why no role of fleet.yaml has this work."""
     if work.domains:
         names = " or ".join(work.domains)
         return Objection("may_do_this_work", f"no node owns {names}, and none has it in also")

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .domains import Domain
+from agent_node.strict import JsonObject
+
+from .domains import Domain, powers_of
 from .explain import Kept, KeptCount, NodeVerdict, Objection, RoutePlan, Steal
 from .failing import NodeFactsSeen, second_on_trial
 from .limits import HealthLimits, RouteLimits
@@ -21,7 +23,7 @@ from .receiving import (
     verdicts,
     work_of,
 )
-from .view import FleetView, Queue, QueuedTask, QueueUnseen
+from .view import FleetView, NodeSeen, Queue, QueuedTask, QueueUnseen
 
 
 def plan_routes(
@@ -55,6 +57,40 @@ def plan_routes(
         tuple(draft.routes), tuple(draft.kept), counts_of(queue, draft.kept),
         verdicts(known), draft.unclaimed,
     )  # fmt: skip
+
+
+def still_hungry(
+    plan: RoutePlan,
+    view: FleetView,
+    *,
+    limits: RouteLimits,
+    facts: Mapping[str, NodeFactsSeen],
+    health: HealthLimits,
+) -> list[JsonObject]:
+    """The nodes that may be given more than this plan gives them, as `for` of `candidates`.
+
+    Work that stays may fill every page that is read, and what these nodes could do lies behind it.
+    """
+    known = receivers(view, facts=facts, health=health, stale_after_s=limits.stale_after_s)
+    given = Counter(route.idle for route in plan.routes)
+    draft = _Draft(known, limits, "", lambda: "", given=given)
+    return [
+        _entry(one.node)
+        for one in known
+        if isinstance(one.node, NodeSeen) and one.out is None and _is_full(draft, one) is None
+    ]
+
+
+def _entry(node: NodeSeen) -> JsonObject:
+    """Its powers as one set: what is filtered is coarse, and the plan has the last word."""
+    role = node.role
+    return {
+        "node": node.name,
+        "domains": [*sorted({*role.owns, *role.also})],
+        "never": [*sorted(role.never)],
+        "skills": [*sorted(frozenset().union(*powers_of(node)))],
+        "untagged_from": 1,
+    }
 
 
 def counts_of(queue: Queue, kept: Iterable[Kept]) -> tuple[KeptCount, ...]:
@@ -96,7 +132,7 @@ def _place(draft: _Draft, task: QueuedTask, domains: Sequence[Domain], cycles: i
     limits = draft.limits
     due = limits.fallback if cycles >= limits.fallback_after else None
     work = work_of(task, domains, fallback=due)
-    objection = _stays(task, limits) or draft.answers.get(work)
+    objection = stays(task, limits) or draft.answers.get(work)
     if objection is None:
         chosen = _choose(draft, work)
         if isinstance(chosen, Offer):
@@ -121,7 +157,7 @@ def _give(draft: _Draft, task: QueuedTask, offer: Offer) -> None:
     draft.routes.append(route)
 
 
-def _stays(task: QueuedTask, limits: RouteLimits) -> Objection | None:
+def stays(task: QueuedTask, limits: RouteLimits) -> Objection | None:
     """The first rule of ROUTE_RULES that keeps a task at the hub, wherever it would go."""
     said = ((rule.__name__, rule(task, limits)) for rule in ROUTE_RULES)
     return next((Objection(name, because) for name, because in said if because), None)

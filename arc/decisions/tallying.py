@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, MutableMapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
 
 from agent_node.clock import parse_iso
 from agent_node.strict import JsonObject, JsonValue
@@ -50,25 +51,57 @@ _OF_AN_AGENT = {
     "task_stalled": "agent_heartbeat_misses_total",
 }
 _DIED = "task_dead_lettered"
+_CLAIMED_OR_ENDED = ("CLAIMED", "COMPLETED", "FAILED", "CANCELLED")
 _ENDS = {"task_completed": "tasks_completed_total", "task_failed": "tasks_failed_total"}
+
+
+class Waited(NamedTuple):
+    """How long a task has waited before the node that it was given to last."""
+
+    ready_at: str  # as its giver had it; the same again: it was given in vain the last time
+    before_s: float  # that giver
+    whole_s: float
+
+
+Gone = MutableMapping[str, Waited]  # by uid
 
 
 def tally_events(
     node: str, events: Iterable[JsonObject], waiting: MutableMapping[str, datetime],
-    words: Words | None = None,
+    words: Words | None = None, gone: Gone | None = None,
 ) -> Tally:  # fmt: skip
     """What these events of one node add to its counts.
 
     `waiting` is what is remembered between two pages: since when a task is READY. A wait whose
     beginning was not heard is not counted. So is `words`: which types and models of this node have
-    a label of their own, as many as may have one.
+    a label of their own, as many as may have one. `gone` is what `note_given` remembers.
     """
     found: Tally = Counter()
     known = {} if words is None else words
     for event in events:
         _count(found, node, event, known)
-        _note_wait(found, node, event, waiting)
+        _note_wait(found, node, event, waiting, {} if gone is None else gone)
     return found
+
+
+def note_given(gone: Gone, tasks: Iterable[JsonObject], now: datetime) -> None:
+    """These tasks are about to be given to another node: so long they have waited by then.
+
+    Who gives one in vain, or again, counts each second of it once.
+    """
+    for task in tasks:
+        uid, ready_at = str(task.get("uid")), str(task.get("ready_at"))
+        try:
+            here_s = max((now - parse_iso(ready_at)).total_seconds(), 0.0)
+        except (ValueError, OverflowError):
+            continue  # it has not been READY anywhere
+        last = gone.pop(uid, None)
+        before_s = 0.0
+        if last is not None:
+            before_s = last.before_s if last.ready_at == ready_at else last.whole_s
+        while len(gone) >= WAITING_MAX:
+            gone.pop(next(iter(gone)))
+        gone[uid] = Waited(ready_at, before_s, before_s + here_s)
 
 
 def _count(found: Tally, node: str, event: JsonObject, words: Words) -> None:
@@ -114,7 +147,7 @@ def _kind(said: JsonValue) -> str:
 
 
 def _note_wait(
-    found: Tally, node: str, event: JsonObject, waiting: MutableMapping[str, datetime]
+    found: Tally, node: str, event: JsonObject, waiting: MutableMapping[str, datetime], gone: Gone
 ) -> None:
     uid, state = str(event.get("uid")), event.get("state")
     if state is None:
@@ -128,8 +161,12 @@ def _note_wait(
         while len(waiting) >= WAITING_MAX:
             waiting.pop(next(iter(waiting)))
         waiting[uid] = at
-    elif state == "CLAIMED" and since is not None:
-        seconds = max((at - since).total_seconds(), 0.0)
+        return
+    if state not in _CLAIMED_OR_ENDED:
+        return
+    before = gone.pop(uid, None)
+    if state == "CLAIMED" and since is not None:
+        seconds = max((at - since).total_seconds(), 0.0) + (before.whole_s if before else 0.0)
         labels = (("le", bucket_of(seconds)), ("node", node))
         found["task_queue_wait_seconds", labels] += UNIT
         found["task_queue_wait_seconds_sum", (("node", node),)] += int(seconds * UNIT)

@@ -14,7 +14,7 @@ from .sifting import others_of, steps_of
 from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
 from .ways import ways_for
 from .why_node import why_node
-from .why_standing import by_hand, never_starts, reach_of, standing_of
+from .why_standing import by_hand, never_starts, reach_of, standing_of, unattended
 from .why_states import LIVES
 
 __all__ = ("why_node", "why_task")
@@ -38,10 +38,12 @@ def why_task(
     """
     past = history or History()
     life = LIVES.get(task.state)
-    if life is not None:
-        return WhyTask(task, where, life.verdict, life.says, life=life, history=past,
-                       by_hand=life.commands(task.uid))  # fmt: skip
     node, queue = situation.view.node(where), situation.queues.get(where)
+    if life is not None:
+        alone = unattended(task.state, node)
+        verdict, says = (alone.verdict, alone.says) if alone else (life.verdict, life.says)
+        return WhyTask(task, where, verdict, says, life=life, history=past,
+                       by_hand=life.commands(task.uid), own_node=alone)  # fmt: skip
     if not isinstance(node, NodeSeen):
         return _unknown(task, _unseen(where, node), past)
     if isinstance(queue, QueueUnseen):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from agent_node.text import counted
 
 from .answers import Check, WhyNode
 from .changes import Situation
 from .domains import belongs_to, powers_of
+from .draining import DRAINING, pinned_there
+from .explain import Steal
 from .node_rules import NodeRule, busy_rules, idle_rules
 from .objections import Objection
 from .rules import PAIR_RULES, Move, first_of, task_objections
@@ -16,11 +20,12 @@ from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
 MAY_BE_GIVEN = "may_be_given"  # no rule about the task or its domain speaks against it
 
 
-def why_node(name: str, situation: Situation) -> WhyNode:
+def why_node(name: str, situation: Situation, *, drains: Sequence[Steal] = ()) -> WhyNode:
     """What this node is in the next plan, what it gets and loses, and what keeps the rest away.
 
     `elsewhere` counts every task that was seen on other nodes by the first rule that keeps it
-    from this one, caps and counts aside; `may_be_given` are those that no such rule keeps.
+    from this one, caps and counts aside; `may_be_given` are those that no such rule keeps. `drains`
+    is what the same run moves off draining nodes, before it steals anything.
     """
     node = situation.view.node(name)
     unread = tuple(one for one in situation.queues.values() if isinstance(one, QueueUnseen))
@@ -38,12 +43,26 @@ def why_node(name: str, situation: Situation) -> WhyNode:
         name, part,
         _checks(idle_rules(situation.limits), node, situation),
         _checks(busy_rules(situation.limits), node, situation),
-        tuple(steal for steal in plan.steals if steal.idle == name),
-        tuple(steal for steal in plan.steals if steal.busy == name),
+        tuple(steal for steal in (*drains, *plan.steals) if steal.idle == name),
+        tuple(steal for steal in (*drains, *plan.steals) if steal.busy == name),
         _elsewhere(node, situation),
         next((one for one in stranded if one.node == name), None),
         unread,
+        _drains(node),
     )  # fmt: skip
+
+
+def _drains(node: NodeSeen) -> str:
+    """What a node that is to be empty is: nothing is stolen from it, and yet its work leaves."""
+    state, pinned = node.report.state, pinned_there(node)
+    if state not in DRAINING:
+        return ""
+    leaves = node.report.pending_count > pinned
+    parts = [f"{state}: it is given nothing"]
+    parts += ["its drain moves what waits there to others"] if leaves else []
+    stay = f"{counted(pinned, 'pinned task')} stay{'s' * (pinned == 1)}"
+    parts += [f"{stay}, for no drain moves what is pinned"] if pinned else []
+    return ", and ".join(parts if len(parts) > 1 else [*parts, "nothing waits there"])
 
 
 def _checks(

@@ -6,12 +6,16 @@ is no reason to change anything.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from agent_node.fields import is_name
+
 from .answers import Way
 from .changes import Change, Situation, apply, of_pair, of_receiver, of_task
-from .domains import belongs_to, nobody_has
+from .domains import Domain, belongs_to, nobody_has
 from .explain import RoutePlan
 from .failing import NodeFactsSeen
 from .limits import HealthLimits, RouteLimits
@@ -21,6 +25,9 @@ from .view import FleetView, NodeSeen, Queue, QueuedTask
 from .ways import SHOWN_MAX, TRIED_MAX, shortest
 
 INBOX = "inbox"
+NAME_MAX = 32
+NO_NAMES = frozenset({"version", "true", "false", "null"})  # of domains; YAML reads three otherwise
+_no_name = re.compile(r"[^a-z0-9]+")
 CHANGES_MAX = 5  # for one node; who needs more than that is not the node for it
 # By these rules a task waits for its turn, and time alone brings it.
 TURNS = frozenset("batch_has_room load_below_hard late_binding still_ready".split())
@@ -107,7 +114,7 @@ def _changes_for(
         so_far = apply(changes, routing.situation)
         now = so_far.view.node(node.name)
         assert isinstance(now, NodeSeen), "no change makes a node unseen"
-        answer = _answer(task, now, plan.kept[0].objection, so_far)
+        answer = _answer(task, now, plan.kept[0].objection, so_far, routing.situation.domains)
         if answer is None or answer in changes:
             return None
         changes = (*changes, answer)
@@ -115,8 +122,9 @@ def _changes_for(
 
 
 def _answer(
-    task: QueuedTask, node: NodeSeen, said: Objection, situation: Situation
-) -> Change | None:
+    task: QueuedTask, node: NodeSeen, said: Objection, situation: Situation,
+    before: Sequence[Domain],
+) -> Change | None:  # fmt: skip
     if said.rule == "not_pinned":
         return of_task(task, said, situation.limits)
     if said.rule == "not_kept_at_the_hub":
@@ -124,31 +132,59 @@ def _answer(
         return Change("router", "keep", task.priority, f"router.keep had no {shown}",
                       command=f"fleet.yaml: router: keep without {shown}")  # fmt: skip
     if said.rule == "may_do_this_work":
-        return _made_its_work(task, node, said, situation)
+        return _made_its_work(task, node, said, situation, before)
     if said.rule in {"never_this_domain", "needs_are_met"}:
         return of_pair(task, belongs_to(task, situation.domains), node, said)
     return of_receiver(node, said, situation.limits)
 
 
 def _made_its_work(
-    task: QueuedTask, node: NodeSeen, said: Objection, situation: Situation
-) -> Change | None:
-    """The node takes on the task's domain; where it has none that fleet.yaml knows, it gets one."""
+    task: QueuedTask, node: NodeSeen, said: Objection, situation: Situation,
+    before: Sequence[Domain],
+) -> Change | None:  # fmt: skip
+    """The node takes on the task's domain; where fleet.yaml knows none, one of the node's gets the
+    skill, and a node without any gets a new one. `before` are the domains without the changes.
+    """
     known = [domain.name for domain in situation.domains]
-    belongs = belongs_to(task, situation.domains)
-    if belongs.names and belongs.names[0] in known:
+    belongs, role = belongs_to(task, situation.domains), node.role
+    first = belongs.names[0] if belongs.names else None
+    if first in known:
+        if first not in {domain.name for domain in before}:
+            return _owned(node, str(first))
         return of_pair(task, belongs, node, said)
-    role = node.role
     does = next((one for one in (*role.owns, *role.also)
                  if one in known and one not in role.never), None)  # fmt: skip
     if does is None:
-        return None
-    if belongs.names:
-        return Change("task", "domain", does, f"its domain were {does}, not {belongs.names[0]}",
+        return None if role.owns or role.also else _new_domain(first, task.skills, known)
+    if first is not None:
+        return Change("task", "domain", does, f"its domain were {does}, not {first}",
                       uid=task.uid, command=f"arc tasks set {task.uid} domain={does}")  # fmt: skip
-    skill = task.skills[0]
-    return Change("domain", does, skill, f"{skill} were a skill of {does}",
-                  command=f"fleet.yaml: add {skill} to domains.{does}.skills")  # fmt: skip
+    return _skill_of(does, task.skills[0])
+
+
+def _skill_of(domain: str, skill: str) -> Change:
+    return Change("domain", domain, skill, f"{skill} were a skill of {domain}",
+                  command=f"fleet.yaml: add {skill} to domains.{domain}.skills")  # fmt: skip
+
+
+def _new_domain(named: str | None, skills: Sequence[str], known: Sequence[str]) -> Change | None:
+    """A domain called as the task names it, or like its skill; None: nothing may be called so."""
+    skill = named or skills[0]
+    name = named or _no_name.sub("-", skill.lower()).strip("-")[:NAME_MAX]
+    if name in known:
+        return _skill_of(name, skill)
+    if not is_name(name) or name in NO_NAMES:
+        return None
+    plain = is_name(skill) and skill not in NO_NAMES
+    written = skill if plain else json.dumps(skill, ensure_ascii=False)
+    return Change("domain", name, skill, f"fleet.yaml had a domain {name} with the skill {skill}",
+                  command=f"fleet.yaml: domains: {{{name}: {{skills: [{written}]}}}}")  # fmt: skip
+
+
+def _owned(node: NodeSeen, domain: str) -> Change:
+    done = ",".join((*node.role.owns, domain))
+    return Change("role", "owns", domain, f"{node.name} owned {domain}", node.name,
+                  command=f"arc nodes edit {node.name} --owns {done}")  # fmt: skip
 
 
 def who_has(task: QueuedTask, routing: RouteSituation) -> str:

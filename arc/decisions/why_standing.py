@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agent_node.task import UNDERWAY
+
 from .answers import CHANGE, ESCALATE, Reach, Standing
 from .changes import Situation
 from .domains import lacks, nobody_has, powers_of
@@ -16,7 +18,7 @@ from .node_rules import (
 )
 from .receiving import has_an_agent
 from .sifting import all_said
-from .view import FleetView, NodeSeen, Queue, QueuedTask
+from .view import FleetView, NodeSeen, NodeUnseen, Queue, QueuedTask
 
 # What a person's word does not pass over: the node would refuse the task, or never start it.
 _HARD = frozenset({
@@ -53,6 +55,18 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
         return Standing("has_free_slot", f"{name} has no free slot although nothing runs there"
                         f"{said}. arc nodes show {name}", ESCALATE)  # fmt: skip
     return None
+
+
+def unattended(state: str, node: NodeSeen | NodeUnseen | None) -> Standing | None:
+    """That nobody takes in how this task ends, which runs; None: somebody does, or who knows."""
+    if state not in UNDERWAY or not isinstance(node, NodeSeen):
+        return None
+    if node.report.dispatcher == "running":
+        return None
+    name = node.name
+    return Standing("dispatcher_runs", f"{name} had started it, and {name}'s daemon does not run: "
+                    "what runs goes on by itself, and how it ends is taken in once a daemon runs "
+                    f"again. O{node.role.how_to_start(name)[1:]}", ESCALATE)  # fmt: skip
 
 
 def never_starts(task: QueuedTask, node: NodeSeen, view: FleetView) -> Standing | None:

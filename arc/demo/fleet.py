@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from arc.config import read_fleet
+from arc.config import parse_fleet, read_fleet
 from arc.demo.sshd import HOST, DemoSshd
+from arc.durations import render_duration
 from arc.keys import make_key_pair
 from arc.links.hostkeys import HostKeys
 from arc.settings import FleetSettings
@@ -17,7 +18,6 @@ LOCAL = "arc"  # the hub's own machine works too
 REMOTE = ("spark", "iris", "loom", "forge")
 NAMES = (*REMOTE, LOCAL)
 POLICIES = ("arc0", "swift")
-SHORTENED = "idle_min 1s (else 2m), every 2s (else 5m)"
 
 _ROLES = {
     "spark": "owns: [protocol], also: [research]",
@@ -68,9 +68,32 @@ async def open_fleet(
         lines.append(f"  - {{name: {name}, host: {HOST}, port: {server.port}, user: demo, "
                      f"{_ROLES[name]}}}\n")  # fmt: skip
     lines.append(f"  - {{name: {LOCAL}, local: true, home: nodes/{LOCAL}}}\n")
-    limits = _SWIFT if policy == "swift" else _ARC0
     file = folder / "fleet.yaml"
-    web = "" if page is None else f"web: {{port: {page}, actions: true}}\n"
-    text = _FLEET.format(policy=policy, batch=batch, limits=limits, web=web, nodes="".join(lines))
-    file.write_text(text, encoding="utf-8")
+    file.write_text(fleet_text(policy, batch=batch, nodes="".join(lines), page=page), "utf-8")
     return read_fleet(file)
+
+
+def fleet_text(policy: str, *, batch: int, nodes: str, page: int | None = None) -> str:
+    """The demo's fleet.yaml under this policy; `nodes` are its last lines."""
+    limits = _SWIFT if policy == "swift" else _ARC0
+    web = "" if page is None else f"web: {{port: {page}, actions: true}}\n"
+    return _FLEET.format(policy=policy, batch=batch, limits=limits, web=web, nodes=nodes)
+
+
+def shortened(settings: FleetSettings) -> str:
+    """Each time that is not the policy's own, by its key, with what it is in any other fleet."""
+    usual = _times(parse_fleet(f"policy: {settings.policy}\nnodes: []\n", settings.file))
+    return ", ".join(
+        f"{key} {render_duration(now_s)} (else {render_duration(usual[key])})"
+        for key, now_s in _times(settings).items() if now_s != usual[key]
+    )  # fmt: skip
+
+
+def _times(settings: FleetSettings) -> dict[str, float]:
+    every = {name.removeprefix("fleet-"): one.every_s for name, one in settings.sensors.items()}
+    steal = settings.steal
+    return {
+        "rebalance.idle_min": steal.idle_min_s, "rebalance.transfer": steal.transfer_s,
+        "rebalance.gain_min": steal.gain_min_s, "rebalance.task_takes": steal.default_task_s,
+        **{f"{name}.every": every[name] for name in ("rebalance", "router", "health")},
+    }  # fmt: skip

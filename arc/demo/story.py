@@ -13,7 +13,7 @@ from agent_node.strict import JsonObject
 from agent_node.ulid import new_ulid
 
 from .evidence import judge
-from .fleet import NAMES, SHORTENED
+from .fleet import NAMES, shortened
 from .nodes import DemoNodes
 from .page import address_of, open_door, page_beside, port_of
 from .picture import Picture
@@ -75,11 +75,6 @@ class Story:
 
         from .fleet import open_fleet
 
-        self.picture.tell(
-            f"arc demo: {len(NAMES)} nodes on this machine over real SSH (127.0.0.1), times "
-            f"shortened: {SHORTENED}; in {self.sight.folder}"
-            f"{'' if self.wish.keep else ', gone at the end'}"
-        )
         async with AsyncExitStack() as stack:
             door = stack.enter_context(open_door()) if self.wish.web else None
             homes = {name: node.root for name, node in self.nodes.every.items()}
@@ -88,6 +83,11 @@ class Story:
                 batch=max(BATCH, self.wish.tasks // 4), stack=stack,
                 page=port_of(door) if door else None,
             )  # fmt: skip
+            self.picture.tell(
+                f"arc demo: {len(NAMES)} nodes on this machine over real SSH (127.0.0.1), times "
+                f"shortened: {shortened(settings)}; in {self.sight.folder}"
+                f"{'' if self.wish.keep else ', gone at the end'}"
+            )
             if door:
                 self.sight.page = address_of(settings.web.port)
                 self.picture.tell(f"the page, as soon as it is up: {self.sight.page}")

@@ -23,6 +23,7 @@ CHUNK = 64 * 1024
 ANSWER_MAX = 2 * 1024 * 1024
 NOISE_MAX = 256 * 1024  # bytes that a login shell may print before the program speaks
 SHOWN_MAX = 200
+GREETING = '{"agent-node"'
 LEAVE_S = 2.0
 EXITS = {"other_node": 2, "bad_settings": 2}
 HINTS = {"no_space": "free some space there, then run the same command again"}
@@ -132,6 +133,9 @@ class There:
                 words = await self._err.read(CHUNK)
         except (TimeoutError, OSError):
             words = b""
+        if self.noise.startswith(GREETING):
+            return ("gives your login agent-node and no shell: ForceCommand in its sshd_config, or "
+                    "command= in the line of your key; take that away for a moment")  # fmt: skip
         lines = words.decode("utf-8", "replace").strip().splitlines()
         last = f": {safe_text(lines[-1], SHOWN_MAX)}" if lines else ""
         return f"its login shell ended before it answered{last}{self._after_noise()}"

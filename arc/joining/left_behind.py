@@ -63,6 +63,13 @@ def what_stays(name: str, told: JsonObject, role: Role) -> str:
             f"then {role.typed('stop')}")  # fmt: skip
 
 
+def undecided(data: JsonObject) -> int:
+    """How many dead letters wait there for a person: who lets the node go sees them nowhere."""
+    counts = data.get("counts")
+    found = counts.get("DEAD_LETTERED") if isinstance(counts, dict) else 0
+    return found if isinstance(found, int) else 0
+
+
 def open_tasks(data: JsonObject) -> int:
     """How many tasks of a node are not over, by its own counts; one that waits or rests is not."""
     counts = data.get("counts")

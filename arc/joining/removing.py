@@ -16,7 +16,7 @@ from arc.links.ssh import where
 from arc.settings import NodeEntry
 
 from .installing import shut_hub_out
-from .left_behind import Asked, comes_back, heard_last, open_tasks, what_stays
+from .left_behind import Asked, comes_back, heard_last, open_tasks, undecided, what_stays
 from .login import own_login
 from .steps import Steps
 from .story import Here
@@ -134,10 +134,15 @@ def of_one_that_answers(
 ) -> tuple[str, NeedsWord | None]:
     """What it has, and what speaks against letting it go: that nobody would see that any more."""
     left, drained = open_tasks(told), told.get("state") in {"drained", "draining"}
-    if not left:
+    dead, name = undecided(told), leaving.name
+    if not left and not dead:
         return "it has none", None
-    name, many = leaving.name, counted(left, "open task")
+    has = [counted(left, "open task")] if left else []
+    has += [counted(dead, "dead letter")] if dead else []
+    many = " and ".join(has)
     first = f"which: arc tasks list --node {name}" if drained else f"arc nodes drain {name}"
+    decide = f"decide about the dead: arc dead list --node {name}"
+    first = "; ".join([first] * bool(left) + [decide] * bool(dead))
     although = f", although it is {told.get('state')}" if drained else ""
     return f"{many} there{although}", NeedsWord(
         f"{name}: has {many}{although}, which nobody would see any more",

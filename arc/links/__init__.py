@@ -17,7 +17,8 @@ WRITE_S = 15.0  # and one that changes something: its answer is worth waiting fo
 # have happened, and is safe to repeat under its own ids (see docs/wire.md).
 READS = frozenset(
     ("hello", "status", "list", "show", "log", "candidates", "doubts", "moved", "events",
-     "subscribe", "graphs", "graph", "awaits", "artifact", "artifacts_missing")
+     "subscribe", "graphs", "graph", "awaits", "artifact", "artifacts_missing", "budget", "tiers",
+     "dead")
 )  # fmt: skip
 
 # The result of a request, or what it became; a report has been read already.
@@ -41,7 +42,8 @@ class Met:
     waits_for_hub: bool
     at: str  # the node's wall clock when it answered
     clock_off_s: float  # node minus hub, at the middle of the round trip
-    old_term: str = ""  # why mutations will be refused; empty: they will not be
+    # Why mutations will be refused, by the hello or by the first refusal since; empty: not known.
+    old_term: str = ""
 
 
 class Link(Protocol):

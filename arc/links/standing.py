@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from agent_node.clock import Clock, parse_iso
@@ -19,13 +19,13 @@ from arc.errors import (
     LinkError,
     NodeRefused,
     NodeUnreachable,
-    OtherHub,
     WrongNode,
 )
 
 from . import HEARS_NOW, READ_S, READS, WRITE_S, EventHeard, HelloWords, Met, Told
-from .answers import LATER_HUB, Greeting, changes, met_by_later_hub, parse_met
+from .answers import LATER_HUB, Greeting, met_by_later_hub, parse_met
 from .pausing import FIRST_S, MOST_S, PATIENCE_S, REFUSED_MOST_S, Pausing
+from .session import Session
 from .talk import Talk
 from .way import Way
 
@@ -38,14 +38,6 @@ EVERY_EVENT: list[JsonValue] = [*sorted(EVENTS)]
 
 Fenced = Callable[[str, str], bool]  # (node, incarnation): whether a person declared it dead
 Pause = Callable[[float], Awaitable[None]]
-
-
-@dataclass(eq=False)
-class _Session:
-    talk: Talk
-    met: Met
-    since: float
-    hears: bool = False
 
 
 class StandingLink:
@@ -63,9 +55,9 @@ class StandingLink:
         self._way, self._words = way, words
         self._clock = clock
         self._is_fenced, self._pause, self._mend = is_fenced, pause, mend
-        self._session: _Session | None = None
-        self._opening: asyncio.Task[_Session] | None = None
-        self._opens: asyncio.Future[_Session]  # what whoever waits is told of it
+        self._session: Session | None = None
+        self._opening: asyncio.Task[Session] | None = None
+        self._opens: asyncio.Future[Session]  # what whoever waits is told of it
         self._pausing = Pausing(clock, rng)
         self._last_error: ArcError | None = None
         self._troubled = False  # the last session broke, or the last opening failed
@@ -95,10 +87,9 @@ class StandingLink:
             left = max(left - (self._clock.boottime() - began), 0.0)
         if session.talk.owes and do in READS:
             left = min(left, PATIENCE_S)  # one silent node holds nobody up twice
-        if session.met.old_term and changes(do, given):
-            raise OtherHub(f"{self.name}: {session.met.old_term}; {do} was not sent")
+        session.check(do, given)
         self.requests += 1
-        result = await session.talk.ask(do, given, left)
+        result = await session.ask(do, given, left)
         if do == "status" and self._misses_news(session, result):
             await self._subscribe(session)
         return result
@@ -154,7 +145,7 @@ class StandingLink:
 
     # --- Opening --------------------------------------------------------------------------------
 
-    def _open_session(self) -> _Session | None:
+    def _open_session(self) -> Session | None:
         session = self._session
         ended = session and (session.talk.over or session.talk.retires)
         if session is None or not ended:
@@ -165,7 +156,7 @@ class StandingLink:
         self._troubled = not session.talk.retires
         return None
 
-    async def _opened(self, limit_s: float) -> _Session:
+    async def _opened(self, limit_s: float) -> Session:
         if self._closed:
             raise NodeUnreachable(self.name, CLOSED)
         if self._opening is None or self._opening.done():
@@ -189,7 +180,7 @@ class StandingLink:
         if self._last_error and self._pausing.wait_s > PATIENCE_S:
             raise self._last_error.with_traceback(None)
 
-    async def _open(self) -> _Session:
+    async def _open(self) -> Session:
         if self._pausing.wait_s > 0:
             await self._pause(self._pausing.wait_s)
         talk = Talk(self.name, self._heard)
@@ -210,7 +201,7 @@ class StandingLink:
         self._session, self._troubled = session, False
         return session
 
-    async def _begin(self, talk: Talk) -> _Session:
+    async def _begin(self, talk: Talk) -> Session:
         await self._way.open(talk)
         greeting = await talk.greeted(GREET_S)
         self.noise = talk.noise
@@ -218,7 +209,7 @@ class StandingLink:
             text = f"the node that answers there is {greeting.node}; nothing was asked of it"
             raise WrongNode(self.name, text, hint=self._mend)
         met = await self._hello(talk, greeting)
-        session = _Session(talk, met, self._clock.boottime())
+        session = Session(self.name, talk, met, self._clock.boottime())
         if self._listener is not None:
             await self._subscribe(session)
         return session
@@ -255,12 +246,12 @@ class StandingLink:
         if self._listener is not None:
             self._listener(self.name, event)
 
-    def _misses_news(self, session: _Session, status: JsonObject) -> bool:
+    def _misses_news(self, session: Session, status: JsonObject) -> bool:
         """A daemon has come since this session began."""
         has_news = status.get("dispatcher") == "running"
         return has_news and self._listener is not None and not session.hears
 
-    async def _subscribe(self, session: _Session) -> None:
+    async def _subscribe(self, session: Session) -> None:
         """A node without a daemon has no news and says so; it is asked again after a status.
 
         Whatever else goes wrong shows in the next request: news only makes things sooner.
@@ -285,7 +276,7 @@ class StandingLink:
                 await session.talk.closed.wait()
 
 
-def _tell(name: str, opens: asyncio.Future[_Session], opening: asyncio.Task[_Session]) -> None:
+def _tell(name: str, opens: asyncio.Future[Session], opening: asyncio.Task[Session]) -> None:
     """Hand what became of an opening to whoever waits; nobody but `close` cancels one."""
     error = NodeUnreachable(name, CLOSED) if opening.cancelled() else opening.exception()
     if error is not None:
@@ -294,7 +285,7 @@ def _tell(name: str, opens: asyncio.Future[_Session], opening: asyncio.Task[_Ses
         opens.set_result(opening.result())
 
 
-def _fail(opens: asyncio.Future[_Session], error: BaseException) -> None:
+def _fail(opens: asyncio.Future[Session], error: BaseException) -> None:
     if not opens.done():
         opens.set_exception(error)
         opens.exception()  # who waited may have given up; it has been kept for the next one

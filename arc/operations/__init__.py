@@ -92,6 +92,7 @@ OPERATIONS: dict[str, str] = {
     "notify.test": "notices",
     "budget": "budgets",
     "doctor": "doctor",
+    "config.seen": "config_seen",
 }
 
 

@@ -20,11 +20,12 @@ from .graph_finding import find_graph
 if TYPE_CHECKING:
     from arc.hub import Hub
 
-NO_LIMIT = "none"
+NO_LIMIT, URGENT_TOO = "none", "urgent_overdraft"
 
 
 async def dag_budget(hub: Hub, args: JsonObject) -> Told:
     """The limit of one graph, in the queue that keeps its books. Saying it again changes nothing.
+    Whether urgent tasks may pass it stays as it was where that is not said.
 
     What is spent stays spent, and what runs goes on, also where the new limit is below that.
     """
@@ -41,11 +42,12 @@ async def dag_budget(hub: Hub, args: JsonObject) -> Told:
     scope = f"dag:{line.id}"
     with nothing_changed():
         before = scopes_of(link.name, await link.ask("budget", {}))
-    word: JsonObject = {"scope": scope, "limit_usd": limit, "by": by, "dry_run": dry_run,
-                        **await incarnation_of(link)}  # fmt: skip
-    after = scopes_of(link.name, await link.ask("set_budget", word))
-    was, now = (next((one for one in some if one["scope"] == scope), None)
-                for some in (before, after))  # fmt: skip
+    was = _of(scope, before)
+    urgent = asked.flag(URGENT_TOO) if asked.has(URGENT_TOO) else bool(was and was[URGENT_TOO])
+    own: JsonObject = {"limit_usd": limit, "dry_run": dry_run,
+                       URGENT_TOO: urgent and limit is not None}  # fmt: skip
+    word: JsonObject = {"scope": scope, "by": by, **own, **await incarnation_of(link)}
+    now = _of(scope, scopes_of(link.name, await link.ask("set_budget", word)))
     if not dry_run:
         hub.journal.runs.log("dag_budget_set", fields={"dag": line.id, "limit_usd": limit,
                                                        "by": by})  # fmt: skip
@@ -53,12 +55,17 @@ async def dag_budget(hub: Hub, args: JsonObject) -> Told:
             goes_on(hub, "a graph may spend another sum")
     return Told({
         "dag": line.id, "title": line.title, "home": found.home, "state": line.state,
-        "was_usd": was["limit_usd"] if was else None, "limit_usd": limit, "dry_run": dry_run,
+        "was_usd": was["limit_usd"] if was else None, **own,
         "spent_usd": (now or was or {}).get("spent_usd", line.spent_usd),
         "reserved_usd": (now or was or {}).get("reserved_usd", line.reserved_usd),
         "cost_unknown": cost_unknown(line), "waiting": _waiting(now, limit, dry_run=dry_run),
         "waited": was["waiting"] if was else 0,
     })  # fmt: skip
+
+
+def _of(scope: str, scopes: list[JsonObject]) -> JsonObject | None:
+    """What was told of this one; None: it has no limit there."""
+    return next((one for one in scopes if one["scope"] == scope), None)
 
 
 def _waiting(now: JsonObject | None, limit: str | None, *, dry_run: bool) -> JsonValue:

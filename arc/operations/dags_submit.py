@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.budget import NOTHING as NO_MONEY
-from agent_node.budget import amount_of, text_of
+from agent_node.budget import URGENT, amount_of, text_of
 from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
 from agent_node.graph_document import following, minted, read_graph
+from agent_node.graph_faults import as_one
 from agent_node.graphs import THEN_MAX, Graph
 from agent_node.readiness import edges_of
 from agent_node.requests import Fields
@@ -25,7 +26,8 @@ from .everybody import incarnation_of
 from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
-from .unknown_fields import unknown_in_graph
+from .too_dear import too_dear_a_day
+from .unknown_fields import mistyped_edges, unknown_in_graph
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -84,7 +86,8 @@ def _too_dear(graph: Graph, *, dry_run: bool) -> Iterator[str]:
     for one in _with_following(graph):
         limit = one.budget_usd
         costs = [(amount_of(member.task.max_cost_usd), member.name) for member in one.members
-                 if member.task.max_cost_usd is not None]  # fmt: skip
+                 if member.task.max_cost_usd is not None
+                 and not (one.urgent_overdraft and member.task.priority <= URGENT)]  # fmt: skip
         dear = [name for cost, name in costs if limit is not None and cost > amount_of(limit)]
         if dear:
             more = f" and {len(dear) - 1} more" if len(dear) > 1 else ""
@@ -96,9 +99,13 @@ def _too_dear(graph: Graph, *, dry_run: bool) -> Iterator[str]:
 
 def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
     try:
-        return read_graph(document, mint=hub.mint, source=by)
+        graph = read_graph(document, mint=hub.mint, source=by)
     except BadInput as error:
         raise _bad(error) from error
+    mistyped = mistyped_edges(document)
+    if mistyped:
+        raise _bad(as_one(mistyped[0], iter(mistyped)))
+    return graph
 
 
 def _bad(error: BadInput) -> BadGraph:
@@ -156,6 +163,8 @@ def _told(
     }, exit=REFUSED if refused else 0,
        warnings=(*nobodys(hub, INBOX, tasks), *passed_already(new, hub.clock.now()),
                  *_too_dear(graph, dry_run=dry_run),
+                 *too_dear_a_day(hub, [member.task for one in _with_following(graph)
+                                       for member in one.members]),
                  *unknown_in_graph(document)))  # fmt: skip
 
 

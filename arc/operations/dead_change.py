@@ -12,6 +12,7 @@ from agent_node.errors import BadInput
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import IMMUTABLE, SETTABLE, to_wire
+from agent_node.text import counted
 from arc.asking import read_added, read_changed
 from arc.dead_answers import Letter, meant_by
 from arc.errors import ArcError, NeedsWord, WrongUse
@@ -96,10 +97,11 @@ def _meant(
         raise WrongUse(f"dead {decision.do}: which? name dead letters, give a filter, or --all")
     if pile.letters and not decision.dry_run:
         if not asked.flag("yes"):
-            raise NeedsWord(f"{decision.do}: {len(pile.letters)} dead letters at once take --yes",
-                            hint="--dry-run shows which")  # fmt: skip
+            raise NeedsWord(f"{decision.do}: all of {counted(len(pile.letters), 'dead letter')} "
+                            "takes --yes", hint="--dry-run shows which")  # fmt: skip
         if not decision.reason:
-            raise NeedsWord(f"{decision.do}: {len(pile.letters)} at once take a --reason")
+            raise NeedsWord(f"{decision.do}: all of {counted(len(pile.letters), 'dead letter')} "
+                            "takes a --reason")  # fmt: skip
     return [*pile.letters]
 
 

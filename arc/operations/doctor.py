@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +21,18 @@ from agent_node.strict import JsonObject
 from agent_node.text import counted, size
 from arc.asking import read_report
 from arc.decisions.domains import Role
+from arc.decisions.health import TAKE_OVER
 from arc.decisions.limits import HealthLimits
+from arc.decisions.sounding import Sounds, signs_of
+from arc.displaced import displaced_by
 from arc.errors import ArcError
 from arc.links import Link, Met
 from arc.secret_files import BadSecret, read_secret
 
 from . import Told
+from .config_seen import skills_said
 from .everybody import check_node
+from .known_subjects import look_through
 from .needs import what_to_try
 
 if TYPE_CHECKING:
@@ -55,6 +60,15 @@ class Check:
                 "mended": self.mended}  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Looked:
+    """What meeting one node showed; without a report nothing is known of it."""
+
+    node: str
+    checks: list[Check]
+    report: StatusReport | None = None
+
+
 async def doctor(hub: Hub, args: JsonObject) -> Told:
     """Every check with its outcome; exit 6 when one of them found something.
 
@@ -64,14 +78,19 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
     only = asked.maybe_node("node")
     if only is not None:
         check_node(hub, only)
-    checks = [] if only else [*_folder(hub, fix=asked.flag("fix")), *_machine(hub), *_settings(hub)]
     names = [only] if only else [name for name in sorted(hub.links) if name != INBOX]
     links = [hub.links[name] for name in names if name in hub.links]
     roles = hub.roles()
     looked = await asyncio.gather(*(
-        _node(link, hub.settings.health, roles.get(link.name, Role())) for link in links
+        _node(link, hub.settings.health, roles.get(link.name, Role()), hub.lease.term)
+        for link in links
     ))  # fmt: skip
-    checks += [one for found in looked for one in found]
+    checks: list[Check] = []
+    if not only:
+        said = {one.node: one.report for one in looked if one.report is not None}
+        checks += [*_folder(hub, fix=asked.flag("fix")), *_machine(hub),
+                   *await _settings(hub, said)]  # fmt: skip
+    checks += [one for found in looked for one in found.checks]
     suspended = hub.journal.words.suspended()
     checks += [Check(name, "ok", f"suspended by {word.by}: {word.reason}; not asked")
                for name, word in suspended.items() if not only or name == only]  # fmt: skip
@@ -154,16 +173,29 @@ def _head_of(path: str) -> str:
         return ""
 
 
-def _settings(hub: Hub) -> list[Check]:
-    from arc.config_check import check_fleet
+async def _settings(hub: Hub, said: Mapping[str, StatusReport]) -> list[Check]:
+    """What the file says, by itself and against what the nodes said just now."""
+    from arc.config_check import Seen, check_fleet, unheard
 
-    found = check_fleet(hub.settings)
-    secrets = [*_secrets(hub)]
+    signs, unread = signs_of(hub.settings.domains), tuple[str, ...]()
+    sounds = Sounds()
+    if any(signs.values()):
+        sounds, unread = await look_through(hub, signs)
+    seen = Seen({name: skills_said(report) for name, report in said.items()}, sounds)
+    found = check_fleet(hub.settings, seen)
+    rest, silent = [*_secrets(hub)], unheard(hub.settings, seen)
+    if unread:
+        rest.append(Check("signs", "ok", f"not read to the end: {', '.join(unread)}: no sign of a "
+                          "domain was held against the tasks there are"))  # fmt: skip
+    if silent:
+        names = ", ".join(silent)
+        rest.append(Check("skills", "ok", f"not known of {names}: domains.skills was not held "
+                          "against what nodes report"))  # fmt: skip
     if not found:
         many = counted(len(hub.settings.nodes), "node")
-        return [Check("fleet.yaml", "ok", f"{many}, no findings"), *secrets]
+        return [Check("fleet.yaml", "ok", f"{many}, no findings"), *rest]
     return [*(Check("fleet.yaml", "warn", f"{one.where}: {one.text}", one.hint) for one in found),
-            *secrets]  # fmt: skip
+            *rest]  # fmt: skip
 
 
 def _secrets(hub: Hub) -> Iterator[Check]:
@@ -176,7 +208,7 @@ def _secrets(hub: Hub) -> Iterator[Check]:
             yield Check(f"webhook {one.name}", "bad", str(error), hint)
 
 
-async def _node(link: Link, limits: HealthLimits, role: Role) -> list[Check]:
+async def _node(link: Link, limits: HealthLimits, role: Role, term: int) -> Looked:
     """What meeting one node shows; whatever goes wrong is about this node alone."""
     name = link.name
     try:
@@ -184,18 +216,20 @@ async def _node(link: Link, limits: HealthLimits, role: Role) -> list[Check]:
         report = read_report(name, met.incarnation, await link.ask("status"))
     except ArcError as error:
         said = str(error).removeprefix(f"{name}: ")
-        return [Check(name, "bad", said, error.hint or f"arc explain {error.code}")]
+        hint = error.hint or f"arc explain {error.code}"
+        return Looked(name, [Check(name, "bad", said, hint)])
     checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
                     f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip
     if met.version != __version__:
         checks.append(Check(name, "warn", f"runs {met.version}, the hub {__version__}"))
-    if met.old_term:
-        checks.append(Check(name, "bad", met.old_term, "arc up --take-over"))
+    other = displaced_by(report, link.met, term)
+    if other:
+        checks.append(Check(name, "bad", f"obeys another hub: {other}", TAKE_OVER))
     noise = str(getattr(link, "noise", "") or "")
     if noise:
         checks.append(Check(name, "warn", f"its login shell prints before our first line: {noise}",
                             "harmless; quiet its rc files"))  # fmt: skip
-    return [*checks, *_well(name, met, report, limits, role)]
+    return Looked(name, [*checks, *_well(name, met, report, limits, role)], report)
 
 
 def _well(

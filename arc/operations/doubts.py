@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.moves import Fenced
@@ -10,6 +11,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from arc.errors import NeedsWord
 from arc.fencing import settle_uid
+from arc.settlements import settled_of
 from arc.settling import Settlement, settle
 from arc.survey import survey
 
@@ -43,22 +45,38 @@ async def doubts_list(hub: Hub, args: JsonObject) -> Told:
 async def doubts_settle(hub: Hub, args: JsonObject) -> Told:
     """End what can be ended. With tasks named: decide where each of them lives, and only there.
 
-    To own a task again is a person's word that no other copy of it runs: it takes `yes`.
+    To own a task again is a person's word that no other copy of it runs: it takes `yes`. With
+    `dry_run` both ends are asked what they would say, and nothing is changed.
     """
     asked = Fields(args)
     parts = asked.words("tasks")
     if parts:
         return await _settle_uids(hub, parts, asked)
-    if asked.flag("dry_run"):
-        return await doubts_list(hub, {})
+    dry_run = asked.flag("dry_run")
     async with hub.moving:
         view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
-        settled = await settle(hub.links, view)
+        settled = await settle(hub.links, view, dry_run=dry_run)
+    if not dry_run:
+        _write_down(hub, settled, asked)
     left = any(one.outcome != "settled" for one in settled)
     partial = partial_of([*view.silent, *(node for one in settled for node in one.unseen)])
     lines: list[JsonValue] = [_line(one) for one in settled]
-    data: JsonObject = {"settled": lines, "unread": _names(partial)}
+    data: JsonObject = {"settled": lines, "unread": _names(partial), "dry_run": dry_run}
     return Told(data, 3 if partial or left else 0, partial, not_asked(hub))
+
+
+def _write_down(hub: Hub, settled: Sequence[Settlement], asked: Fields) -> None:
+    """Where each task lives since, for whoever asks who had it last; and who said so."""
+    moves = settled_of(settled)
+    hub.journal.runs.add_moves(moves)
+    for one in moves:
+        hub.journal.runs.log("task_settled", node=one.idle, task=one.uid, fields={
+            "from": one.busy, "to": one.idle, "rule": one.rule, "because": one.because,
+            **_word(asked)})  # fmt: skip
+
+
+def _word(asked: Fields) -> JsonObject:
+    return {"by": asked.text_or("by", ""), "reason": asked.text_or("reason", "", 1000)}
 
 
 async def _settle_uids(hub: Hub, parts: tuple[str, ...], asked: Fields) -> Told:
@@ -86,8 +104,7 @@ def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
     if not asked.flag("dry_run"):
         if became.outcome == "reowned":
             hub.journal.ends.forget(became.uid)  # a person's word counts, not what was heard
-        said: JsonObject = {"outcome": became.outcome, "by": asked.text_or("by", ""),
-                            "reason": asked.text_or("reason", "", 1000)}  # fmt: skip
+        said: JsonObject = {"outcome": became.outcome, **_word(asked)}
         hub.journal.runs.log("task_settled", task=became.uid, node=became.node, fields=said)
 
 

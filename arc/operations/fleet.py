@@ -39,7 +39,7 @@ async def fleet_pause(hub: Hub, args: JsonObject) -> Told:
     if not asked.flag("dry_run"):
         if not same:
             hub.journal.words.pause_fleet(reason=reason, by=by)
-        hub.journal.runs.log("fleet_paused", fields={"by": by, "reason": said, **noted(stood)})
+        hub.journal.runs.log("fleet_paused", fields={"by": by, "reason": reason, **noted(stood)})
     word = _Word("pause", said, by, owed=reason)
     told = await _tell_all(hub, word, dry_run=asked.flag("dry_run"))
     return replace(told, data={**told.data, "state": "paused", **stood})

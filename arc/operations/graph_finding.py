@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from agent_node.ulid import is_ulid
-from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound
+from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound, NotFoundYet
 from arc.graph_answers import GraphLine, GraphSeen, read_graph, read_graphs
 
 from .everybody import ask_all, not_found_yet
-from .finding import find_task
+from .finding import Found, find_task
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -24,6 +24,8 @@ PAGE = 1000
 PAGES_MAX = 10  # of one queue: graphs that are looked through for a part of an id
 MEMBERS_PAGE = 2000
 CANDIDATES_SHOWN = 20
+TITLE_SHOWN = 60
+HINT_S = 4.0  # a hint beside an error is worth no longer wait
 # What a node says that is too old to keep graphs: it has none.
 TOO_OLD = frozenset({"unknown_request"})
 
@@ -93,6 +95,29 @@ async def find_graph(hub: Hub, part: str) -> GraphFound:
     if found is not None:
         return replace(found, failed={**failed, **found.failed})
     return await _of_task(hub, part, failed)
+
+
+async def find_task_not_graph(hub: Hub, part: str) -> Found:
+    """The task that is meant; where no task is called so and a graph is, the error points to it."""
+    try:
+        return await find_task(hub, part)
+    except (NotFound, NotFoundYet) as error:
+        line = await _graph_called(hub, part)
+        if line is None:
+            raise
+        title = f' "{safe_text(line.title, TITLE_SHOWN)}"' if line.title else ""
+        raise type(error)(f"{error}; {line.id} is a graph{title}",
+                          hint=f"arc dag show {line.id}") from error  # fmt: skip
+
+
+async def _graph_called(hub: Hub, part: str) -> GraphLine | None:
+    """The one graph that this may mean; None: none, several, or nobody could say."""
+    try:
+        async with asyncio.timeout(HINT_S):
+            found = await find_graph(hub, part)
+    except (ArcError, TimeoutError):
+        return None
+    return None if found.alone else found.seen.line
 
 
 async def _whole(hub: Hub, dag: str) -> GraphFound | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.errors import NotFound, WrongUse
 from arc.journal_runs import LogLine, Run
 from arc.log_lines import LINES, line_named
+from arc.sensor import Moved
 
 from . import Told
 
@@ -125,7 +127,8 @@ def _of_sensor(
     while len(lines) <= limit:
         page = hub.journal.runs.last(sensor, RUNS_PAGE, before=before)
         new = [run for run in page if run.id > after and (since is None or run.at >= since)]
-        told = (line for run in new for line in (_run(run), *_moves(hub, run)))
+        moves = hub.journal.runs.moves_of([run.id for run in new])
+        told = (line for run in new for line in (_run(run), *_moves(run, moves.get(run.id, ()))))
         lines += filter(wanted.fits, told)
         if len(new) < RUNS_PAGE:
             break
@@ -140,11 +143,10 @@ def _run(run: Run) -> JsonObject:
             "fields": {"summary": report.summary, "took_s": round(report.took_s, 3)}}  # fmt: skip
 
 
-def _moves(hub: Hub, run: Run) -> list[JsonObject]:
-    whole = hub.journal.runs.run(run.id) if run.report.acted else None
+def _moves(run: Run, moves: Iterable[Moved]) -> list[JsonObject]:
     return [
         {"at": iso(run.at), "event": f"task_{one.outcome}", "sensor": run.report.sensor,
          "run": run.id, "node": one.idle, "task": one.uid,
          "fields": {"from": one.busy, "to": one.idle, "rule": one.rule, "because": one.because}}
-        for one in (whole.report.moves if whole else ())
+        for one in moves
     ]  # fmt: skip

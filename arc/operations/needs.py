@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from agent_node import __version__
@@ -11,6 +12,7 @@ from agent_node.text import counted
 from arc.beside import Beside
 from arc.circling import circles_now
 from arc.decisions.domains import Role, nobody_has
+from arc.decisions.draining import DRAINING, pinned_there
 from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
@@ -22,7 +24,9 @@ from arc.unfound import unfound_now
 from .dead_kinds import kinds_of, named
 from .graphs_now import failed_lately, graphs_of
 from .leftovers import leftovers
+from .nobodys_now import ask_inbox, nobodys_now
 from .notices import untold
+from .outranked import outranked
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -32,6 +36,7 @@ FAILS = "fails again and again"  # as a node says it of one of its agents
 SILENT_S = 2 * DEADLINE_S
 NO_DAEMON = "no daemon has run here yet"
 _LIVE = {"dispatcher_runs", "node_answers"}
+_TOLD_ANEW = _LIVE | {"obeys_this_hub"}
 _SAID_BY_THE_NODE = {"nobody_is_waited_for", "not_quarantined"}  # in its own words, above
 # Rules under which a node is unseen because somebody has to decide something.
 _FOR_A_PERSON = {"host_key", "login", "no_node", "cannot_serve", "wrong_node", "unreadable"}
@@ -45,7 +50,7 @@ async def ask_beside(seen: Look) -> Beside:
     hub, names = seen.hub, stores_with_graphs(seen)
     kinds = await kinds_of(seen, needs_you(seen))
     graphs, unread = await graphs_of(seen.links, names)
-    hub.beside = Beside(kinds, graphs, unread)
+    hub.beside = Beside(kinds, graphs, unread, await ask_inbox(seen))
     return hub.beside
 
 
@@ -58,13 +63,15 @@ def stores_with_graphs(seen: Look) -> frozenset[str]:
 async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
     return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
+            *nobodys_now(beside),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
             *lost_files_now(hub), *failed_lately(hub, beside), *untold(hub)]
 
 
 def needs_you(seen: Look) -> list[JsonValue]:
     """What the nodes' reports and their health say: where, what, and what to type."""
-    said: list[JsonValue] = [
+    said = outranked(seen)
+    said += [
         {"node": node.name, "text": node.because,
          "try": _TRY.get(node.rule, f"arc doctor --node {node.name}")}
         for node in seen.view.unseen if node.rule in _FOR_A_PERSON
@@ -79,12 +86,38 @@ def needs_you(seen: Look) -> list[JsonValue]:
                  if (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
                  and not (FAILS in text and one.name in failing)]  # fmt: skip
     said += _for_nobody(seen)
+    said += _never_drained(seen)
     said += _troubles(seen)
-    for doubt in seen.settled:
-        if doubt.outcome == "needs_person":
-            said.append({"node": doubt.giver, "text": f"{doubt.uid}: {doubt.because}",
-                         "try": "arc doubts list"})  # fmt: skip
+    said += _undecided(seen)
     return said
+
+
+def _undecided(seen: Look) -> list[JsonValue]:
+    """Moves that the last cycle could not end, and that still are none: a line for each pair of
+    nodes and reason, with the first task.
+    """
+    doubts = {one.xfer for node in seen.whole.seen for one in node.report.doubts}
+    pairs: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for one in seen.hub.undecided.values():
+        if one.xfer in doubts:
+            pairs[one.giver, one.taker, one.because].append(one.uid)
+    return [{"node": giver, "try": "arc doubts list",
+             "text": f"{counted(len(uids), 'move')} to {taker} cannot be ended without you "
+             f"({min(uids)}{', …' * (len(uids) > 1)}): {because}"}
+            for (giver, taker, because), uids in sorted(pairs.items())]  # fmt: skip
+
+
+def _never_drained(seen: Look) -> list[JsonValue]:
+    """Which drains cannot end by themselves: what is pinned there no drain moves, and a node that
+    drains starts nothing.
+    """
+    stuck = [(one.name, one.report.state, many) for one in seen.view.seen
+             if one.report.state in DRAINING and (many := pinned_there(one))]  # fmt: skip
+    return [{"node": name, "try": f"arc tasks list --node {name}",
+             "text": f"it is {state}, and {counted(many, 'waiting task')} pinned there "
+             f"neither start{'s' * (many == 1)} nor leave{'s' * (many == 1)}: move, unpin or "
+             f"cancel {'it' if many == 1 else 'them'}"}
+            for name, state, many in stuck]  # fmt: skip
 
 
 def _for_nobody(seen: Look) -> list[JsonValue]:
@@ -119,7 +152,7 @@ def _troubles(seen: Look) -> list[JsonValue]:
         if one.rule in _LIVE and (one.alarm or _is_silent(seen, unseen.get(node.node)))
     ]  # fmt: skip
     found += [(alert.node, alert.rule, alert.because) for alert in hub.journal.nodes.standing()
-              if alert.rule not in _LIVE and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
+              if alert.rule not in _TOLD_ANEW and alert.node in {*hub.roles(), INBOX}]  # fmt: skip
     said: list[JsonValue] = []
     for node, rule, because in found:
         if rule in _SAID_BY_THE_NODE and node in told:

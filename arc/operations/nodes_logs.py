@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PIECE_MAX = 1024 * 1024
 ATTEMPTS_MAX = 1000
+LISTED = 8
 NO_SUCH_LOG = "not_found"  # what a node answers that has no such attempt, or no log of it
 
 
@@ -61,9 +62,9 @@ async def _why_no_log(
         shown = read_shown(found.node, found.uid, said)
     except ArcError:
         return refused
-    tried = [one for one in shown.attempts
-             if attempt in (None, one.get("n")) and is_name(str(one.get("node")))
-             and isinstance(one.get("n"), int)]  # fmt: skip
+    known = [one for one in shown.attempts
+             if is_name(str(one.get("node"))) and isinstance(one.get("n"), int)]  # fmt: skip
+    tried = [one for one in known if attempt in (None, one["n"])]
     if any(one.get("node") == name for one in tried):
         return refused.hinting(f"arc tasks show {found.uid}")
     what = f"{found.uid} never ran on {name}"
@@ -72,8 +73,15 @@ async def _why_no_log(
     if found.elsewhere:
         what += f"; {found.node} gave it to another node"
         return not_found_yet(what, found.answers.failed, found.not_asked)
-    where, hint = _where(found, tried)
+    where, hint = _where(found, tried) if tried or not known else _numbers(found, known)
     return NodeRefused(name, NO_SUCH_LOG, f"{what}; {where}", hint=hint)
+
+
+def _numbers(found: Found, known: Sequence[JsonObject]) -> tuple[str, str]:
+    """Which attempts there are, of which none was meant; and what to type."""
+    last = ", ".join(str(one["n"]) for one in known[-LISTED:])
+    some = "" if len(known) <= LISTED else f"{len(known)}, the last of them "
+    return f"its attempts are {some}{last}", f"arc tasks show {found.uid}"
 
 
 def _where(found: Found, tried: Sequence[JsonObject]) -> tuple[str, str]:

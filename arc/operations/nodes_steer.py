@@ -15,13 +15,14 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State
 from arc.asking import read_listed
-from arc.decisions.draining import PINNED
-from arc.decisions.view import NodeUnseen, QueueUnseen
+from arc.decisions.draining import PINNED, pinned_there
+from arc.decisions.view import NodeSeen, NodeUnseen, QueueUnseen
 from arc.errors import ArcError, NeedsWord, WrongUse
 from arc.looking import look
 from arc.planning import drain_of
 from arc.schedule import Schedule
 from arc.stood import noted, stood_in
+from arc.survey import survey
 
 from . import Told
 from .everybody import check_node, incarnation_of, link_of, nothing_changed, partial_of
@@ -34,6 +35,7 @@ SECONDS_MAX = 30 * 86_400.0
 REBALANCE = "fleet-rebalance"
 PAGE, PAGES_MAX = 1000, 10  # of waiting tasks, for those that are pinned
 TRIAL_S = 30.0  # for all pages of a queue together: nothing of the fleet moves meanwhile
+NAMES_S = 10.0  # for the pages with what is pinned, together: the answer waits for them
 ROOM = 2 * 1024 * 1024  # bytes of each list of tasks: an answer is one line
 PAST = {"pause": "paused", "resume": "resumed", "drain": "draining"}
 
@@ -78,8 +80,11 @@ async def nodes_drain(hub: Hub, args: JsonObject) -> Told:
         schedule = hub.schedule or Schedule(hub)
         await schedule.until_free(REBALANCE)  # one that began before may not have seen it
         report = await schedule.run_now(REBALANCE, f"{name} drains")
-        told.data["summary"] = report.summary
-    elif not asked.has("agent"):  # of an agent alone no task leaves the node
+        looked = report.outcome in {"done", "skipped"}
+        told.data.update(summary=report.summary, planned=report.decided if looked else None)
+        if not asked.has("agent"):  # of an agent alone no task leaves the node
+            told.data["left"] = await _left(hub, name)
+    elif not asked.has("agent"):
         told.data["drain"], unread = await _trial(hub, name)
         told = replace(told, exit=3 if unread else 0, partial=unread)
     return told
@@ -112,6 +117,23 @@ async def _trial(hub: Hub, name: str) -> tuple[JsonObject, tuple[JsonObject, ...
     return trial, partial_of(silent)
 
 
+async def _left(hub: Hub, name: str) -> JsonObject:
+    """What still waits there behind the run, with the tasks that no drain moves; or why that is
+    not known.
+    """
+    view = await survey({name: link_of(hub, name)}, roles=hub.roles(), clock=hub.clock)
+    node = view.node(name)
+    if not isinstance(node, NodeSeen):
+        unseen = node or NodeUnseen(name, "node_answers", "it was not asked")
+        return {"known": False, "rule": unseen.rule, "because": unseen.because}
+    pinned = pinned_there(node)
+    return {
+        "known": True, "pending": node.report.pending_count, "running": node.report.running_count,
+        "pinned": pinned, "stays": _with_room(await _pinned(hub, name)) if pinned else [],
+        "fleet_paused": hub.journal.words.fleet_paused() is not None,
+    }  # fmt: skip
+
+
 def _with_room(entries: Sequence[JsonValue]) -> list[JsonValue]:
     """The first of them, as many as one answer has room for; the counts have all."""
     ends = accumulate(len(encode(one).encode()) for one in entries)
@@ -124,10 +146,12 @@ async def _pinned(hub: Hub, name: str) -> list[JsonValue]:
     """
     found: list[JsonValue] = []
     asked: JsonObject = {"states": [str(State.READY)], "limit": PAGE}
-    link = link_of(hub, name)
+    link, now = link_of(hub, name), asyncio.get_running_loop().time
+    until = now() + NAMES_S
     with suppress(ArcError):
         for _ in range(PAGES_MAX):
-            page = read_listed(name, await link.ask("list", dict(asked)))
+            asking = link.ask("list", dict(asked), timeout_s=max(until - now(), 0.1))
+            page = read_listed(name, await asking)
             found += [{"uid": one.uid, "subject": one.subject, "priority": one.priority,
                        "node": name, "rule": "not_pinned", "because": PINNED}
                       for one in page.tasks if one.pinned]  # fmt: skip
@@ -188,12 +212,16 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
     async with hub.saying[name]:
         with nothing_changed():
             said = Fields(await link.ask(do, fields))
-        stood = stood_in(said.values) if do != "resume" else {}
+        stood = stood_in(said.values)
+        if do == "resume":  # what a node was told before is over then
+            stood.pop("was", None)
         if not asked.flag("dry_run") and not asked.has("agent"):
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
     if not asked.flag("dry_run"):
-        hub.journal.runs.log(f"node_{PAST[do]}", node=name,
-                             fields={**_said(asked), **_agent(asked), **noted(stood)})  # fmt: skip
+        fields = {**_said(asked), **_agent(asked), **noted(stood)}
+        if do != "resume":  # a word without a reason leaves the one that was given
+            fields["reason"] = said.text_or("reason", "", 1000)
+        hub.journal.runs.log(f"node_{PAST[do]}", node=name, fields=fields)
     return Told({
         "node": name, "agent": said.maybe_text("agent"), "state": said.text("state", 40),
         "reason": said.text_or("reason", "", 1000), "dry_run": asked.flag("dry_run"),

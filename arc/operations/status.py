@@ -140,14 +140,13 @@ def stranded_of(hub: Hub) -> JsonObject:
 
 def _moves(hub: Hub) -> JsonObject:
     since = hub.clock.now() - timedelta(days=1)
-    lines = hub.journal.runs.moves(since=since, limit=1000)
-    done = [line for line in lines if line.move.outcome == "moved"]
+    runs = hub.journal.runs
     return {
-        "moved_24h": len(done),
+        "moved_24h": runs.count_moved(since),
         "moves": [
             {"at": iso(line.at), "uid": line.move.uid, "from": line.move.busy,
              "to": line.move.idle, "why": line.move.why, "because": line.move.because}
-            for line in done[:MOVES_SHOWN]
+            for line in runs.moves(since=since, limit=MOVES_SHOWN, outcome="moved")
         ],
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ from agent_node.task import Task
 from agent_node.text import ago
 from arc.asking import queued
 from arc.decisions.domains import nobody_has
+from arc.decisions.draining import DRAINING, PINNED
 from arc.decisions.limits import StealLimits
 from arc.decisions.node_rules import busy_rules, first_objection
 from arc.decisions.rules import SWIFT_TASK_RULES, TASK_RULES
@@ -39,6 +40,7 @@ class Reasons:
     of_the_rest: Mapping[str, Reason] = field(default_factory=dict)  # what it said of a node
     runs: dict[int, Run | None] = field(default_factory=dict)  # those that were looked at
     view: FleetView | None = None  # the fleet as it is now; None: nobody looked
+    drained: Mapping[str, str] = field(default_factory=dict)  # nodes that are to be empty: state
     nobodys: dict[tuple[str, ...], str | None] = field(default_factory=dict)  # needs looked for
 
     @classmethod
@@ -54,7 +56,9 @@ class Reasons:
                 said[node.name] = why
         last = next(iter(hub.journal.runs.last(MOVER)), None)
         whole = hub.journal.runs.run(last.id) if last else None
-        return cls(hub, said, whole, _of_the_rest(whole), view=seen.view)
+        drained = {one.name: one.report.state for one in seen.view.seen
+                   if one.report.state in DRAINING}  # fmt: skip
+        return cls(hub, said, whole, _of_the_rest(whole), view=seen.view, drained=drained)
 
     def about(self, node: str, task: Task) -> Reason:
         """Why this task is still on this node; two empty texts: nobody looked at it yet."""
@@ -64,6 +68,8 @@ class Reasons:
             return "needs_are_met", nobody
         if node == INBOX:
             return self._kept(node, task) or ("", not_routed_yet(self.hub))
+        if task.pinned and node in self.drained:
+            return "not_pinned", f"{node} is {self.drained[node]} and starts nothing; {PINNED}"
         of_task = _of_task(task, self.hub.settings.steal)
         return self.of_nodes.get(node) or of_task or self._kept(node, task) or ("", "")
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.deadlines import late_s
 from agent_node.errors import BadInput
 from agent_node.fields import is_name, one_of
+from agent_node.narrowing import Narrowed, narrowed_of
 from agent_node.queries import Shown
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
@@ -23,8 +23,8 @@ from arc.links import Link
 
 from . import Told
 from .everybody import Answers, ask_all, check_node, link_of, not_asked
-from .finding import find_task
 from .going_on import goes_on
+from .graph_finding import find_task_not_graph
 from .nobodys import no_domain
 from .staying import Reasons
 from .why_waiting import holds_of
@@ -37,34 +37,35 @@ OPEN = [str(state) for state in State
 PAGE, PAGE_MIN = 1000, 100  # tasks that one request asks a node for
 DIGITS = 19  # of a place in a queue
 LIST_MAX = 10_000
+SUBJECT_MAX = 200  # characters of the words that are looked for
 
 
 async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     """The tasks of the fleet that fit, in the order they came at each node; ended ones if asked.
 
     `next` is where the next page begins, given back as `after`; null: this was the last. A task
-    that moves meanwhile may stand on two pages, or on none.
+    that moves meanwhile may stand on two pages, or on none. `total` is of all pages; null: a node
+    could not be asked, or cannot tell.
     """
     asked = Fields(args)
     states = _states(asked)
     node = asked.maybe_node("node")
     if node is not None and node != "inbox":
         check_node(hub, node)
-    limit, after = asked.limit(200, LIST_MAX), _after(asked)
-    asked.maybe_whole("priority", 1, 10)  # also where no task is there to compare
+    limit, after, narrowed = asked.limit(200, LIST_MAX), _after(asked), _narrowed(asked)
     found = await asyncio.gather(*(
-        _tasks_of(link_of(hub, name), states, partial(_fits, asked), limit + 1,
+        _tasks_of(link_of(hub, name), states, narrowed, limit + 1 if name >= after.node else 0,
                   after.seq if name == after.node else 0)
-        for name in sorted([node] if node else hub.links) if name >= after.node
+        for name in sorted([node] if node else hub.links)
     ))  # fmt: skip
-    tasks = [(at, one) for at, some in found if not isinstance(some, ArcError) for one in some]
-    failed = {at: some for at, some in found if isinstance(some, ArcError)}
+    tasks = [(one.node, ranked) for one in found for ranked in one.tasks]
+    failed = {one.node: one.error for one in found if one.error and one.node >= after.node}
     _note_ends(hub, [(at, one.task) for at, one in tasks])
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
     listed: list[JsonValue] = [_row(reasons, at, one) for at, one in tasks[:limit]]
     more = len(tasks) > limit
     data: JsonObject = {"tasks": listed, "more": more, "unread": [*sorted(failed)],
-                        "open_only": states == OPEN,
+                        "open_only": states == OPEN, "total": _total(found),
                         "next": _place(*tasks[limit - 1]) if more else None}  # fmt: skip
     slips = () if tasks else no_domain(hub, asked.maybe_text("domain", 64))
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, (*not_asked(hub), *slips))
@@ -108,24 +109,49 @@ class Ranked:
     order: JsonObject
 
 
+@dataclass(frozen=True)
+class Found:
+    """What one node has of a page; how many fit there in all, where it tells that."""
+
+    node: str
+    tasks: list[Ranked]
+    total: int | None = None
+    error: ArcError | None = None
+
+
 async def _tasks_of(
-    link: Link, states: list[str], fits: Callable[[Task], bool], most: int, after: int
-) -> tuple[str, list[Ranked] | ArcError]:
-    """The first tasks of one node that fit, however many others stand before them."""
+    link: Link, states: list[str], narrowed: Narrowed, most: int, after: int
+) -> Found:
+    """The first tasks of one node that fit, however many others stand before them. Without room
+    for any it is asked how many there are.
+    """
     found: list[Ranked] = []
-    asked: JsonObject = {"states": list[JsonValue](states), "limit": min(PAGE, max(most, PAGE_MIN)),
-                         "after": after}  # fmt: skip
+    size = min(PAGE, max(most, PAGE_MIN)) if most else 1
+    asked: JsonObject = {"states": list[JsonValue](states), "limit": size, "after": after,
+                         "count": True, **narrowed.said()}  # fmt: skip
     try:
-        while len(found) < most:
-            page = read_listed(link.name, await link.ask("list", dict(asked)))
+        page = read_listed(link.name, await link.ask("list", dict(asked)))
+        total, asked["count"] = page.total, False
+        while True:
             found += [Ranked(task, page.order.get(task.uid, {}))
-                      for task in page.tasks if fits(task)]  # fmt: skip
-            if page.next is None:
-                break
+                      for task in page.tasks if narrowed.takes(task)]  # fmt: skip
+            if page.next is None or len(found) >= most:
+                return Found(link.name, found[:most], total)
             asked["after"] = page.next
+            page = read_listed(link.name, await link.ask("list", dict(asked)))
     except ArcError as error:
-        return link.name, error
-    return link.name, found[:most]
+        return Found(link.name, [], error=error)
+
+
+def _total(found: Sequence[Found]) -> int | None:
+    told = [one.total for one in found if one.total is not None]
+    return sum(told) if len(told) == len(found) else None
+
+
+def _narrowed(asked: Fields) -> Narrowed:
+    """What each node is asked for; one that is too old to narrow its list gives all of it."""
+    words = asked.text_or("subject", "", SUBJECT_MAX).split()
+    return narrowed_of(Fields({**asked.values, "subject": list[JsonValue](words)}))
 
 
 def _states(asked: Fields) -> list[str]:
@@ -133,19 +159,6 @@ def _states(asked: Fields) -> list[str]:
     for state in states:
         one_of(*State)(state, "state")
     return states or OPEN
-
-
-def _fits(asked: Fields, task: Task) -> bool:
-    skill, domain = asked.maybe_text("skill", 64), asked.maybe_text("domain", 64)
-    lowest = asked.maybe_whole("priority", 1, 10)
-    parent, source = asked.maybe_text("parent", 26), asked.maybe_text("source")
-    return (
-        (skill is None or skill in task.skills)
-        and (domain is None or task.domain == domain)
-        and (lowest is None or task.priority == lowest)
-        and (parent is None or task.parent == parent)
-        and (source is None or task.source == source)
-    )
 
 
 def _row(reasons: Reasons, node: str, ranked: Ranked) -> JsonObject:
@@ -192,7 +205,7 @@ async def tasks_count(hub: Hub, args: JsonObject) -> Told:
 
 async def tasks_show(hub: Hub, args: JsonObject) -> Told:
     """One task whole: where it is, what happened to it on every node, and the hub's part in it."""
-    found = await find_task(hub, Fields(args).text("task", 64))
+    found = await find_task_not_graph(hub, Fields(args).text("task", 64))
     answers = await ask_all(hub, "show", {"uid": found.uid},
                             lambda at, said: read_shown(at, found.uid, said),
                             names=found.copies)  # fmt: skip

@@ -26,10 +26,12 @@ from .dags_submit import waits_at
 from .everybody import incarnation_of, link_of, nothing_changed, partial
 from .falling import with_what_falls
 from .finding import Found, find_task
+from .going_on import at_its_time
 from .nobodys import nobodys
 from .nothing_starts import nothing_starts
 from .sensing import router_turn
 from .ties import tied
+from .too_dear import too_dear
 from .unknown_fields import unknown_fields
 
 if TYPE_CHECKING:
@@ -70,11 +72,12 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
         waits_at(hub, node)
     waits = () if refused else await nothing_starts(hub, node)
     new = [task for task, one in zip(tasks, results, strict=False) if one["outcome"] == "added"]
+    dear = () if refused else await too_dear(hub, node, new)
     return Told({"node": node, "results": [*results], "dry_run": dry_run,
                  "hub_running": hub.schedule is not None, "router": router_turn(hub)},
                 exit=REFUSED if refused else 0,
                 warnings=(*unknown_fields(tasks), *nobodys(hub, node, tasks), *_too_late(tasks),
-                          *passed_already(new, hub.clock.now()), *waits))
+                          *passed_already(new, hub.clock.now()), *dear, *waits))
 
 
 def _too_late(tasks: list[JsonObject]) -> Iterator[str]:
@@ -217,6 +220,12 @@ def _outcome(one: Changed, before: Found | None, over: State | None) -> str:
     return "already" if one.outcome == "changed" and (one.already or was_so) else one.outcome
 
 
+def _later(do: str, one: Changed) -> str:
+    """That a task keeps its time, of which somebody may expect now that it runs at once."""
+    says = at_its_time(one.task).get("result") if one.task and do == "retry" else None
+    return f"{says}; at once with: arc tasks set {one.uid} not_before=" if says else ""
+
+
 def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> list[JsonObject]:
     over = State.CANCELLED if do == "cancel" else None
     return [
@@ -225,6 +234,6 @@ def _results(node: str, do: str, said: JsonObject, tasks: dict[str, Found]) -> l
          "subject": tasks[one.uid].task.subject if one.uid in tasks else "",
          "state": str(one.task.state) if one.task else str(tasks[one.uid].task.state),
          "rule": one.because.rule if one.because else "",
-         "because": one.because.text if one.because else ""}
+         "because": one.because.text if one.because else _later(do, one)}
         for one in read_changed(node, do, said)
     ]  # fmt: skip

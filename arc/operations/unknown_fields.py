@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
+from agent_node.errors import BadInput
 from agent_node.graph_drafts import OF_A_GRAPH
 from agent_node.graphs import THEN_MAX
 from agent_node.strict import JsonObject, JsonValue
@@ -13,6 +14,8 @@ from agent_node.task import FIELDS
 from agent_node.text import counted
 
 SHOWN_MAX = 20
+EDGES = ("after", "context")  # by which a task of a graph waits
+NEAR = 0.8  # `aftr`, `afetr`, `contxt`
 
 
 def unknown_fields(
@@ -31,14 +34,37 @@ def unknown_in_graph(document: JsonObject) -> Iterator[str]:
     return unknown_fields(_tasks_of(document), {*OF_A_GRAPH, *FIELDS})
 
 
+def mistyped_edges(document: JsonObject) -> tuple[BadInput, ...]:
+    """Edges under a name that is nearly theirs. Kept in extra they would hold nothing back, and the
+    task would run before what it is to wait for.
+    """
+    return tuple(
+        BadInput(f"no task has such a field, and what it says would not be waited for; "
+                 f"did you mean {close[0]}?", f"{where}.{field}")
+        for where, task in _placed(document)
+        for field in task
+        if field not in FIELDS and field not in OF_A_GRAPH
+        and (close := difflib.get_close_matches(field.lower()[:80], EDGES, n=1, cutoff=NEAR))
+    )  # fmt: skip
+
+
 def _tasks_of(document: JsonObject) -> Iterator[JsonObject]:
     """As they stand there, and those of the graphs that follow."""
+    return (task for _, task in _placed(document))
+
+
+def _placed(document: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Each with its place in the document."""
     graph: JsonValue = document
+    where = "graph"
     for _ in range(THEN_MAX):
         if not isinstance(graph, dict):
             return
         tasks = graph.get("tasks")
-        listed = [*tasks.values()] if isinstance(tasks, dict) else tasks
-        if isinstance(listed, list):
-            yield from (one for one in listed if isinstance(one, dict))
-        graph = graph.get("then")
+        named = tasks.items() if isinstance(tasks, dict) else (
+            enumerate(tasks) if isinstance(tasks, list) else ())  # fmt: skip
+        for name, task in named:
+            if isinstance(task, dict):
+                place = f"[{name}]" if isinstance(name, int) else f".{name}"
+                yield f"{where}.tasks{place}", task
+        graph, where = graph.get("then"), f"{where}.then"

@@ -12,7 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task, to_wire
 from arc.asking import queued, read_listed
 from arc.custody import settled_elsewhere
-from arc.decisions.answers import CHANGE, ESCALATE, WAIT, History
+from arc.decisions.answers import CHANGE, ESCALATE, WAIT
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
 from arc.decisions.explain import Objection, Steal, lasting
@@ -29,11 +29,14 @@ from arc.planning import drains_now, retries_now, routes_now, with_ends
 
 from . import Told
 from .everybody import check_node
-from .finding import Found, find_task
+from .finding import Found
 from .going_on import PINNED_HERE, at_its_time, why_again
+from .graph_finding import find_task_not_graph
 from .queues import whole_queues
 from .sensing import router_turn
+from .why_cancelled import cancelled_by
 from .why_data import node_answer, of_the_router, task_answer, ways_of
+from .why_evidence import evidence_of, history_of
 from .why_files import files_of
 from .why_gone import gone_with
 from .why_waiting import has_gone_on, waiting_of
@@ -41,17 +44,15 @@ from .why_waiting import has_gone_on, waiting_of
 if TYPE_CHECKING:
     from arc.hub import Hub
 
-REBALANCE, ROUTER = "fleet-rebalance", "fleet-router"
 RUNNING_MAX = 1000
 # Refusals of a node that it repeats however often it is asked.
 STAYS = frozenset({"already_here", "newer_known", "key_taken", "hash_mismatch"})
 _ENDED_BADLY = frozenset({"FAILED", "RETRYING", "DEAD_LETTERED", "CANCELLED", "PARKED"})
-CYCLES = 100  # of which the journal is asked whether they could look
 
 
 async def why_task(hub: Hub, args: JsonObject) -> Told:
     """The task rule by rule, every node that might take it, and what would change the answer."""
-    found = await find_task(hub, Fields(args).text("task", 64))
+    found = await find_task_not_graph(hub, Fields(args).text("task", 64))
     data, seen = await _answer(hub, found)
     gone_on = await has_gone_on(hub, found, data)
     if gone_on is not None:
@@ -70,8 +71,8 @@ async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
             data = await _on_a_node(hub, seen, found, task)
     data |= await waiting_of(hub, found.task) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | gone_with(hub, found)
-    data |= why_again(hub, found.task) | at_its_time(found.task)
-    data |= {**_about(hub, found, seen), **_evidence(hub, seen, found.node)}
+    data |= why_again(hub, found.task) | at_its_time(found.task) | await cancelled_by(hub, found)
+    data |= {**_about(hub, found, seen), **evidence_of(hub, seen, found.node)}
     return data, seen
 
 
@@ -96,7 +97,7 @@ async def _on_a_node(hub: Hub, seen: Look, found: Found, task: QueuedTask) -> Js
     elif found.node in retried(seen.view, situation.limits):
         retries = await retries_now(seen)
     left_s = await _left_s(seen, found)
-    history = _history(hub, task.uid, found.node)
+    history = history_of(hub, task.uid, found.node)
     return task_answer(judge_task(
         task, found.node, situation, history=history, drains=drains or retries, left_s=left_s
     ))  # fmt: skip
@@ -238,39 +239,6 @@ def _about(hub: Hub, found: Found, seen: Look) -> JsonObject:
     }  # fmt: skip
 
 
-def _history(hub: Hub, uid: str, node: str) -> History:
-    """In how many cycles it stayed, and in how many of them its queue could not be read."""
-    kept = hub.journal.runs.decisions_about(uid)
-    first = hub.journal.runs.run(kept[-1][0]) if kept else None
-    blind = sum(_blind(run.report.details, node)
-                for run in hub.journal.runs.last(REBALANCE, CYCLES))  # fmt: skip
-    return History(len({run for run, _ in kept}), iso(first.at) if first else None, blind)
-
-
-def _blind(details: JsonObject, node: str) -> bool:
-    """Whether a run could not read this node, or its queue."""
-    nodes = details.get("nodes")
-    return any(
-        isinstance(one, dict) and one.get("node") == node
-        and (bool(one.get("code")) or one.get("rule") == "queue_was_read")
-        for one in (nodes if isinstance(nodes, list) else [])
-    )  # fmt: skip
-
-
-def _evidence(hub: Hub, seen: Look, node: str) -> JsonObject:
-    """What the answer rests on: how old the reports are, and which run decided last."""
-    sensor = ROUTER if node == INBOX else REBALANCE
-    last = next(iter(hub.journal.runs.last(sensor)), None)
-    ages = [one.age_s for one in seen.view.seen]
-    return {"evidence": {
-        "sensor": sensor, "run": last.id if last else None, "at": iso(last.at) if last else None,
-        "summary": last.report.summary if last else None,
-        "oldest_report_s": round(max(ages), 1) if ages else None, "seen": len(ages),
-        "unseen": [{"node": one.name, "rule": one.rule, "because": one.because, "code": one.code}
-                   for one in seen.view.unseen],
-    }}  # fmt: skip
-
-
 async def why_node(hub: Hub, args: JsonObject) -> Told:
     """What the node is in the next plan, each condition, and what keeps other nodes' work away."""
     name = Fields(args).node("node")
@@ -278,9 +246,11 @@ async def why_node(hub: Hub, args: JsonObject) -> Told:
     async with hub.moving:
         seen = await look(hub)
         queues = await whole_queues(seen, first=name)
+        drains = (await drains_now(seen)).steals
     settings = hub.settings
     situation = Situation(seen.view, queues, settings.domains, settings.steal, seen.memory)
-    data = {**node_answer(judge_node(name, situation)), **_evidence(hub, seen, name)}
+    answer = judge_node(name, situation, drains=drains)
+    data = {**node_answer(answer), **evidence_of(hub, seen, name)}
     entry = settings.node(name)
     assert entry is not None, "check_node found it"
     data |= {"hub_running": hub.schedule is not None}

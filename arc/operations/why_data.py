@@ -37,7 +37,7 @@ def node_answer(answer: WhyNode) -> JsonObject:
     """All of it."""
     stranded = answer.stranded
     return {
-        "node": answer.node, "part": answer.part,
+        "node": answer.node, "part": answer.part, "says": answer.says,
         "receives": _checks(answer.receives), "gives": _checks(answer.gives),
         "gets": _steals(answer.gets), "loses": _steals(answer.loses),
         "elsewhere": [{"rule": rule, "count": count, "because": because}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent_node.budget import DAG
+from agent_node.budget import DAG, DAILY, key_of
 from agent_node.fields import is_money
 from agent_node.readiness import edges_of
 from agent_node.strict import JsonObject, JsonValue
@@ -57,12 +57,16 @@ def holds_of(task: Task) -> list[Hold]:
 
 
 def _of_money(one: JsonObject) -> tuple[str, bool]:
-    """How a graph is allowed more, and whether that alone helps; nothing of every other hold."""
+    """How a scope is allowed more, and whether that alone helps; nothing of every other hold."""
     scope, enough = str(one.get("scope")), one.get("enough_usd")
-    dag = scope.removeprefix(DAG)
-    if dag == scope or not is_ulid(dag) or not (isinstance(enough, str) and is_money(enough)):
+    if not (isinstance(enough, str) and is_money(enough)):
         return "", False
-    return f"arc dag budget {dag} {enough}", one.get("comes_back") is False
+    dag, for_good = scope.removeprefix(DAG), one.get("comes_back") is False
+    if scope in DAILY:
+        return key_of(scope, enough), for_good
+    if dag == scope or not is_ulid(dag):
+        return "", False
+    return f"arc dag budget {dag} {enough}", for_good
 
 
 def _out(answer: Waiting, *, more: int) -> JsonObject:

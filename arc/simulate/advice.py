@@ -66,12 +66,15 @@ def advise(
     `heard` is told how many runs there were so far.
 
     Each change is judged on the same seeds: the 95 % interval of what it saves, seed by seed, has
-    to lie above nothing. Bounded: the same scenes give the same advice.
+    to lie above nothing. Bounded: the same scenes give the same advice. Where the bound is reached
+    before each change was tried once, nothing is run, for nothing could be said.
     """
     family = policy.steal.policy
     tasks = sum(len(scene.jobs) for scene in scenes) or 1
     runs_left = min(RUNS_MAX, TASKS_MAX // tasks * len(scenes))
     search = _Search(scenes, runs_left, heard)
+    if runs_left < _one_round(family) * len(scenes):
+        return Advice(policy.name, (), 0, cut=True)
     now, ended, changes = policy, search.run(policy), []
     for _ in range(ROUNDS if ended else 0):
         best = None
@@ -86,6 +89,11 @@ def advise(
         changes.append(change)
         ended = after
     return Advice(policy.name, tuple(changes), search.runs, search.cut)
+
+
+def _one_round(family: str) -> int:
+    """How many runs it takes of each scene to try each change once."""
+    return 1 + sum(len(values) for _, values in TRIED.get(family, ()))
 
 
 def mean_wait_s(policy: Policy, scenes: Sequence[Scene]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -207,4 +207,17 @@ def drawn_for(wanted: Wanted, fleet: FleetSettings) -> Source:
             f"work made up: load {load:g}, {portable:.0%} portable, durations {lengths.word}, "
             f"{streams.days:g} day{'s' * (streams.days != 1)}")  # fmt: skip
     return Source(said, facts, lambda seed: draw_streams(streams, seed), seeds_of(wanted),
+                  warnings=NOTHING_SHARED if portable and not _any_shared(each) else (),
                   fleet=fleet)  # fmt: skip
+
+
+NOTHING_SHARED = (
+    ("no domain is done by two nodes, so nothing that is made up is portable and no policy moves "
+    "any of it: add a domain to another node's also: in fleet.yaml, or say --nodes N"),
+)
+
+
+def _any_shared(each: Sequence[Stream]) -> bool:
+    """Whether two nodes do the same kind of work."""
+    kinds = [kind for one in each for kind in set(one.shared) if not kind.pinned]
+    return len(kinds) > len(set(kinds))

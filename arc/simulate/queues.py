@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from heapq import merge
+from itertools import islice
 from types import MappingProxyType
 
 from agent_node.clock import iso
@@ -45,7 +47,7 @@ class Task:
 
     @property
     def rank(self) -> int:
-        """By what `candidates` is ordered."""
+        """By what `candidates` is ordered where the least urgent is asked for."""
         return base_of(self.job.priority, None)
 
     def as_seen(self) -> QueuedTask:
@@ -77,7 +79,7 @@ class Node:
     idle_since_ms: int | None = 0
     line: Line = field(default_factory=list)  # (turn, seq): in the order of their starts
     unfit: Line = field(default_factory=list)  # what no agent here can run
-    pages: Line = field(default_factory=list)  # (rank, seq): in the order of `candidates`
+    pages: Line = field(default_factory=list)  # (rank, seq): by P alone, as stealing goes
     _seq: int = 0
     _report: StatusReport | None = None
     _table: JsonObject = field(default_factory=dict)
@@ -183,7 +185,8 @@ class Node:
         kept: Counter[str] = Counter()
         said: dict[Shape, str | None] = {}
         fit: list[Task] = []
-        for _, _, task in self.pages:
+        urgent_first = query.order == "most_urgent"
+        for _, _, task in self._by_turn() if urgent_first else reversed(self.pages):
             shape = task.shape
             if shape not in said:
                 said[shape] = objection(shape, query, self._table)
@@ -192,17 +195,22 @@ class Node:
                 fit.append(task)
             else:
                 kept[rule] += 1
-        some = fit[: query.limit] if query.order == "most_urgent" else fit[::-1][: query.limit]
+        some = fit[: query.limit]
         return Queue(self.name, tuple(task.as_seen() for task in some), dict(kept), len(fit),
                      len(self.pages), query.limit if len(fit) > len(some) else None)  # fmt: skip
 
     def all_candidates(self, limit: int) -> Queue:
         """The most urgent of all that wait here, without any filter, as routes are planned."""
-        some = tuple(task.as_seen() for _, _, task in self.pages[:limit] if not task.shape.pinned)
+        first = islice(self._by_turn(), limit)
+        some = tuple(task.as_seen() for _, _, task in first if not task.shape.pinned)
         pinned = sum(task.shape.pinned for _, _, task in self.pages)
         fit = len(self.pages) - pinned
         return Queue(self.name, some, {"pinned": pinned} if pinned else {}, fit, len(self.pages),
                      limit if len(self.pages) > limit else None)  # fmt: skip
+
+    def _by_turn(self) -> Iterable[tuple[int, int, Task]]:
+        """All that waits, the most urgent first: of one pace that order is the same for ever."""
+        return merge(self.line, self.unfit) if self.unfit else self.line
 
     def _iso(self, now_ms: int) -> str:
         return iso(self.scene.origin + timedelta(milliseconds=now_ms))

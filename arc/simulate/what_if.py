@@ -72,7 +72,8 @@ def replayed(
     Each of the three has: `stranded` (the mean number of stranded nodes in each of the buckets),
     `stranded_s`, `moves`, `mean_wait_s`, `p95_wait_s`, `stretches` by node, and `moved`. All three
     count stranded time as fleet-health does, look by look, and all three go as far as the replay
-    that ends first: `compared_s` from the beginning on; later buckets are None. Where the first two
+    that ends first: `compared_s` from the beginning on; later buckets are None. `asked_s` is the
+    whole that was asked for, of which the first `left_out_s` were not played. Where the first two
     are far apart, this replay says little of the third. `cut` has a sentence for all that is
     missing. Bounded: twice `TASKS_MAX` tasks, `WORK_MAX` looks at nodes, `STRETCHES_MAX` stretches,
     `MOVES_MAX` moves.
@@ -91,7 +92,9 @@ def replayed(
     reality, as_it_is, other = (_real(history, frame), *(_simulated(one, frame) for one in ended))
     return {
         "since": round(past.since.timestamp() * 1000), "step_s": frame.step_s,
-        "compared_s": frame.ends_s, "tasks": len(past.scene.jobs), "policy": policy.name,
+        "compared_s": frame.ends_s, "asked_s": (until - since).total_seconds(),
+        "left_out_s": (past.since - since).total_seconds(),
+        "tasks": len(past.scene.jobs), "policy": policy.name,
         "reality": reality, "as_it_is": as_it_is, "what_if": other,
         "cut": list[JsonValue](dict.fromkeys(frame.cut)),
     }  # fmt: skip
@@ -143,7 +146,7 @@ def _real(history: History, frame: _Frame) -> JsonObject:
     moves: list[JsonObject] = [
         {"at": round(one.at.timestamp() * 1000), "uid": one.uid, "from": one.busy, "to": one.idle,
          "why": one.why} for one in history.moves(past.since, past.until)
-        if one.outcome in ("moved", "settled") and frame.after(one.at) < frame.ends_s
+        if one.arrived and frame.after(one.at) < frame.ends_s
     ]  # fmt: skip
     began: dict[str, float] = {}
     for stint in history.stints(past.since, past.until):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_node.budget import DAG
+from agent_node.budget import DAG, DAILY, key_of
 from agent_node.strict import JsonObject
 from agent_node.text import counted
 
@@ -35,12 +35,19 @@ def render_budget(data: JsonObject, look: Look) -> str:
 
 
 def _held_back(scopes: list[JsonObject]) -> list[str]:
-    """How a graph whose tasks wait for money is allowed more: no midnight brings it any."""
-    held = [one for one in scopes if str(one.get("scope")).startswith(DAG) and one.get("waiting")]
+    """How a scope whose tasks wait for money is allowed more: no midnight brings a graph any, and
+    none brings more than the day's limit.
+    """
+    held = [one for one in scopes if one.get("waiting")]
     lines = [f"{counted(int(number(one.get('waiting'))), 'task')} held back by {_whose(one)}: "
-             f"arc dag budget {said(one.get('scope')).removeprefix(DAG)} USD"
-             for one in held[:HELD_SHOWN]]  # fmt: skip
-    return [*lines, *([f"… and {len(held) - HELD_SHOWN} more graphs"] * (len(held) > HELD_SHOWN))]
+             f"{_way(said(one.get('scope')))}" for one in held[:HELD_SHOWN]]  # fmt: skip
+    return [*lines, *([f"… and {len(held) - HELD_SHOWN} more limits"] * (len(held) > HELD_SHOWN))]
+
+
+def _way(scope: str) -> str:
+    if scope in DAILY:
+        return key_of(scope, "USD")
+    return f"arc dag budget {scope.removeprefix(DAG)} USD"
 
 
 def _whose(one: JsonObject) -> str:

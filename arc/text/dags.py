@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from agent_node.budget import amount_of, minus, plus, text_of
+from agent_node.fields import is_money
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
 
@@ -90,7 +92,8 @@ def _head(data: JsonObject) -> str:
     lines += [f"  {said(data.get('reason'))}"] if data.get("reason") else []
     if data.get("budget_usd") or data.get("spent_usd"):
         lines.append(f"  money: spent {_spent(data)}, {_allowed(data)}")
-    for name, text in (("after", "follows"), ("then", "is followed by")):
+    then = _FOLLOWED.get(said(data.get("state")), "is followed by")
+    for name, text in (("after", "follows"), ("then", then)):
         lines += [f"  {text} {said(data.get(name))}"] if data.get(name) else []
     ended = f", ended {said(data.get('ended_at'))}" if data.get("ended_at") else ""
     if data.get("created_at"):
@@ -99,11 +102,25 @@ def _head(data: JsonObject) -> str:
     return "\n".join(lines)
 
 
+_NEVER = "is not followed, as it did not complete, by"
+_FOLLOWED = {"completed": "was followed by", "failed": _NEVER, "cancelled": _NEVER}
+
+
 def _allowed(data: JsonObject) -> str:
     """Where there is no limit nothing is reserved."""
     limit = data.get("budget_usd")
     reserved = said(data.get("reserved_usd"), UNKNOWN)
-    return f"reserved {reserved}, of {said(limit)} USD" if limit else "no limit"
+    return f"reserved {reserved}, of {said(limit)} USD{_over(data)}" if limit else "no limit"
+
+
+def _over(data: JsonObject) -> str:
+    """Children that began elsewhere before their home heard of them may pass the limit."""
+    sums = [data.get(name) for name in ("spent_usd", "reserved_usd", "budget_usd")]
+    usd = [amount_of(one) for one in sums if isinstance(one, str) and is_money(one)]
+    if len(usd) < len(sums):
+        return ""
+    over = minus(plus(usd[0], usd[1]), usd[2])
+    return f"; {text_of(over)} more than that" if over > 0 else ""
 
 
 def _home_of(data: JsonObject) -> str:
@@ -222,6 +239,7 @@ def render_budgeted(data: JsonObject, look: Look) -> str:
     """What a graph may spend now, what of that is gone, and who goes on or still waits for it."""
     limit, was = _sum(data.get("limit_usd")), _sum(data.get("was_usd"))
     head = f"{said(data.get('dag'))} {subject(data.get('title'), look)}"
+    limit += ", P1 to P4 beyond it" if data.get("urgent_overdraft") else ""
     reserved = data.get("reserved_usd")  # where there is and was no limit, nothing is
     gone = f"spent {_spent(data)}" + (f", reserved {said(reserved)}" if reserved else "")
     if data.get("dry_run"):

@@ -82,7 +82,9 @@ def render_letter(data: JsonObject, look: Look) -> str:
     if not is_dead:
         return "\n".join([*lines, f"  now: arc tasks show {uid}"])
     now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
-    return "\n".join([*lines, f"  now: {now} --reason TEXT"])
+    done = f"arc tasks resolve {uid} --as done"
+    now += f" --reason TEXT; where the work is done after all: {done}"
+    return "\n".join([*lines, f"  now: {now}"])
 
 
 def _after(one: JsonObject) -> str:

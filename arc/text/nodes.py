@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_node.stood import stood_before
-from agent_node.strict import JsonObject, JsonValue
+from agent_node.strict import JsonObject
 from agent_node.text import counted, safe_text, size
 
 from .columns import (
     age,
-    by_count,
     inside,
     number,
     objects,
@@ -19,14 +18,11 @@ from .columns import (
     said,
     shorts,
     stated,
-    subject,
     unseen,
 )
 from .look import Look
 
 PINNED_SHOWN = 20
-TASKS_SHOWN = 20
-BEYOND = "not_looked_at"  # the rule that counts what no page had
 
 
 def render_nodes(data: JsonObject, look: Look) -> str:
@@ -88,70 +84,6 @@ def _seen(data: JsonObject) -> list[str]:
         f"  version        {said(data.get('version'))}",
         f"  incarnation    {said(data.get('incarnation'))}",
     ]
-
-
-def render_steered(data: JsonObject, look: Look) -> str:
-    """What state a node is in after a word."""
-    mark = " (dry run: nothing was changed)" if data.get("dry_run") else ""
-    who = said(data.get("node"))
-    if data.get("agent"):
-        who += f", agent {said(data.get('agent'))}"
-    because = f": {said(data.get('reason'))}" if data.get("reason") else ""
-    until = f", until {said(data.get('until'))}" if data.get("until") else ""
-    more = f"\nthe run for it: {said(data.get('summary'))}" if data.get("summary") else ""
-    before = stood_before(data, dry_run=bool(data.get("dry_run")))
-    more = (f"\n{before}" if before else "") + more
-    verb = "would be" if data.get("dry_run") else "is"
-    tasks = "".join(f"\n  {line}" for line in _drained(data, look))
-    return f"{who} {verb} {said(data.get('state'))}{because}{until}{mark}{more}{tasks}"
-
-
-def _drained(data: JsonObject, look: Look) -> list[str]:
-    """What a drain that is only tried would make of each waiting task; the JSON has all of them."""
-    drain = inside(data, "drain")
-    if not drain:
-        return []
-    if not drain.get("known"):
-        return [f"what would move is not known: {said(drain.get('because'))}"]
-    moves, stays = objects(drain, "moves"), objects(drain, "stays")
-    short = shorts(moves, stays)
-    many = int(number(drain.get("moves_count", len(moves))))
-    lines = [f"{counted(many, 'waiting task')} would move"]
-    lines += ["nothing moves while the fleet is paused"] if drain.get("fleet_paused") else []
-    lines += _first([f"  {_named(one, short, look)} -> {_to(one.get('to'))}: "
-                     f"{said(one.get('because'))}" for one in moves], many)  # fmt: skip
-    return lines + _stay(objects(drain, "counts"), [
-        f"  {_named(one, short, look)}: {said(one.get('rule'))}: {said(one.get('because'))}"
-        for one in stays
-    ])  # fmt: skip
-
-
-def _stay(counts: list[JsonObject], named: list[str]) -> list[str]:
-    """Which tasks a drain would leave there; of what was not looked at nobody knows that."""
-    known = [one for one in counts if one.get("rule") != BEYOND]
-    stay = int(sum(number(one.get("count")) for one in known))
-    lines = [f"{counted(stay, 'waiting task')} would stay"] if stay else []
-    lines += _first(named, stay)
-    lines += [f"  {count} by {rule}{f': {said(why)}' if why else ''}"
-              for rule, count, why in by_count(known) if stay > len(named)]  # fmt: skip
-    lines += [f"{counted(count, 'waiting task')} not looked at: {said(why)}"
-              for rule, count, why in by_count(counts) if rule == BEYOND]  # fmt: skip
-    return lines
-
-
-def _named(one: JsonObject, short: Mapping[str, str], look: Look) -> str:
-    title = subject(one.get("subject"), look)
-    return f"{short[str(one['uid'])]} {title} P{said(one.get('priority'))}"
-
-
-def _to(node: JsonValue) -> str:
-    return "the hub's queue" if node == "inbox" else said(node)
-
-
-def _first(lines: list[str], many: int) -> list[str]:
-    """The first of so many; where not all were told, the JSON has no more of them than were."""
-    more, where = many - TASKS_SHOWN, ": --json has them all" if many == len(lines) else ""
-    return [*lines[:TASKS_SHOWN], *([f"  … and {more} more{where}"] * (more > 0))]
 
 
 def at_rest(data: JsonObject) -> str:

@@ -108,6 +108,9 @@ def _advice(advice: JsonObject) -> list[str]:
     about = said(advice.get("policy"))
     tried = f"{int(number(advice.get('runs')))} runs tried" + (
         ", cut short: the scenes are large" if advice.get("cut") else "")  # fmt: skip
+    if advice.get("cut") and not number(advice.get("runs")):
+        return [(f"No other limits of {about} were tried: the scenes are too large (fewer --nodes, "
+                "--days or --seeds).")]  # fmt: skip
     lines = [f"Better limits for {about} ({tried}):" if changes
              else f"No limit of {about} would be changed ({tried})."]  # fmt: skip
     if changes:

@@ -29,7 +29,12 @@ def render_list(data: JsonObject, look: Look) -> str:
         for one in tasks
     ]  # fmt: skip
     text = rows(("TASK", "P", "TIER", "STATE", "NODE", "FOR", "SUBJECT", "REASON"), lines, look)
-    return text + "\nthere are more: --limit N" if data.get("more") else text
+    return text + f"\n{_more(data, len(tasks))}: --limit N" if data.get("more") else text
+
+
+def _more(data: JsonObject, shown: int) -> str:
+    total = data.get("total")
+    return f"these are {shown} of {total}" if isinstance(total, int) else "there are more"
 
 
 def _where_seen(data: JsonObject) -> str:
@@ -201,7 +206,8 @@ _WOULD = {"stopping": "would be told to stop", "refused": "would be refused"}
 
 
 def _why_not(one: JsonObject) -> str:
-    return f"  {said(one.get('rule'))}: {said(one.get('because'))}" if one.get("rule") else ""
+    reason = _reason(one)
+    return f"  {reason}" if reason else ""
 
 
 def _place(node: JsonValue) -> str:
@@ -253,12 +259,16 @@ def render_doubts(data: JsonObject, look: Look) -> str:
 def render_settled(data: JsonObject, look: Look) -> str:
     """What became of each doubt, or of each task that was named."""
     settled, tasks = objects(data, "settled"), objects(data, "tasks")
-    if "doubts" in data:
-        return render_doubts(data, look)
     if not settled and not tasks:
         return f"nothing was in doubt{_where_seen(data)}"
-    short = shorts(settled, tasks)
-    lines = [f"{said(one.get('outcome'))} {short[str(one['uid'])]} "
+    short, dry_run = shorts(settled, tasks), bool(data.get("dry_run"))
+    lines = [f"{_settled(one, dry_run=dry_run)} {short[str(one['uid'])]} "
              f"{said(one.get('giver'))} -> {said(one.get('taker'))}: "
              f"{said(one.get('because') or one.get('now'))}" for one in settled]  # fmt: skip
-    return "\n".join([*lines, *reowned(tasks, short, dry_run=bool(data.get("dry_run")))])
+    return "\n".join([*lines, *reowned(tasks, short, dry_run=dry_run)])
+
+
+def _settled(one: JsonObject, *, dry_run: bool) -> str:
+    """What stays in doubt does so anyway."""
+    outcome = said(one.get("outcome"))
+    return "would be settled" if dry_run and outcome == "settled" else outcome

@@ -224,8 +224,9 @@ def render_why_node(data: JsonObject, look: Look) -> str:
     role = ", ".join(f"{name} {said(data.get(name))}" for name in ("owns", "also", "never")
                      if data.get(name)) or "owns nothing"  # fmt: skip
     parts = [NO_HUB] if data.get("hub_running") is False else []
-    parts += [f"{node} is {_PARTS.get(said(data.get('part')), '')}; {role}"]
-    for name, head in (("receives", "to be given work"), ("gives", "to have work taken from it")):
+    what = said(data.get("says")) if data.get("says") else _PARTS.get(said(data.get("part")), "")
+    parts += [f"{node} is {what}; {role}"]
+    for name, head in (("receives", "to be given work"), ("gives", "to have work stolen from it")):
         if objects(data, name):
             parts += [head, *_told(objects(data, name))]
     parts += _planned(data, look)

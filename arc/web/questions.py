@@ -120,6 +120,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question("nodes/{node}", "nodes.show", "One node, whole.", (_NODE,)),
     Question("tasks", "tasks.list", "Tasks that fit; those that are not over, unless asked.",
              (_STATES, _ON, Param("skill", "Only with this skill."),
+              Param("subject", "Only with all of these words in the subject.", high=200),
               Param("domain", "Only of this domain."),
               Param("priority", "Only of this priority.", "whole", 1, 10),
               Param("parent", "Only made by this task.", high=26),

@@ -9,7 +9,8 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import CHANGES, State, may_become
 from arc.operations import Told
 from arc.text.look import Look
-from arc.text.nodes import render_fleet, render_steered
+from arc.text.nodes import render_fleet
+from arc.text.steered import render_steered
 from arc.text.tasks import render_changed, render_moved
 
 LINES_MAX = 600  # of a plan that are shown: a line a node

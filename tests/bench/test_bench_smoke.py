@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import MODULES, main
+from bench.floor_steal import TIMES
 from bench.measuring import Row, in_turns, ratio
 from bench.table import line_of
 from tools.browsers import missing_for_pages
@@ -42,6 +43,8 @@ EXPECTED = {
     "tasks": {"tasks-page-100k", "cycle-page-moves"},
 }  # fmt: skip
 
+BESIDE = {"steal": TIMES}  # held to a time, with a floor of the same run beside it
+
 
 @pytest.mark.parametrize("kind", MODULES)
 def test_every_kind_of_row_is_measured_printed_and_written(
@@ -57,6 +60,7 @@ def test_every_kind_of_row_is_measured_printed_and_written(
     assert document["machine"]["cores"] >= 1
     assert {"load_before", "load_after", "fdatasync_us", "sqlite"} <= document["machine"].keys()
     assert {row["row"] for row in document["rows"]} == EXPECTED[kind]
+    assert all(row["more"][BESIDE[kind]] > 0 for row in document["rows"] if kind in BESIDE)
     assert document["missed"] == [row["row"] for row in document["rows"] if not row["met"]]
     assert all(row["ratio"] > 0 and row["unit"] for row in document["rows"])
     printed = capsys.readouterr().out

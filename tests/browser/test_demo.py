@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from tests.browser.looking import Looking, Scheme
+from tests.browser.demo_run import started
+from tests.browser.looking import Looking
 from tests.browser.test_page import PANELS, show_all
 from tools.browsers import missing_for_pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]
-STARTS_S, ENDS_S = 60.0, 60.0
 SOON_MS = 60_000
-# Where pictures for the documents are kept; without it they are drawn all the same, and dropped.
-KEPT = os.environ.get("ARC_SCREENSHOTS")
-PNG_MAX = 150_000
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
@@ -33,36 +25,8 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str | 
     if missing_for_pages():
         yield None
         return
-    place = tmp_path_factory.mktemp("demo")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "arc", "demo", "--web", "--tasks", "60", cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(place), "TMPDIR": str(place)},
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(STARTS_S):
-            yield await _address(process.stdout)
-    finally:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(ENDS_S):
-            await process.communicate()
-    assert process.returncode == 130
-
-
-async def _address(stdout: asyncio.StreamReader) -> str:
-    """What it says to open, once it is up; by then the first tasks have been moved."""
-    found, is_up, moved = "", False, False
-    async for line in stdout:
-        said = line.decode()
-        if "the page, as soon as" in said:
-            found = said.split()[-1]
-        is_up = is_up or "the page: http" in said
-        moved = moved or "stolen" in said.split()
-        if found and is_up and moved:
-            return found
-    raise AssertionError("the demo ended before its page was there")
+    async with started(tmp_path_factory.mktemp("demo"), tasks=60) as running:
+        yield running.url
 
 
 async def opened(look: Looking, demo: str | None, **how: object) -> Page:
@@ -150,26 +114,6 @@ async def test_a_node_is_paused_from_the_page_with_a_reason_and_goes_on_again(
         if state:
             await page.keyboard.press("Escape")
             await page.locator("#lanes .halted").first.wait_for(state="attached")
-
-
-@pytest.mark.parametrize(("name", "scheme", "width", "height"), [
-    ("page-dark", "dark", 1180, 800), ("page-light", "light", 1180, 800),
-    ("page-narrow", "dark", 400, 900),
-])  # fmt: skip
-async def test_pictures_for_the_documents(
-    look: Looking, demo: str | None, tmp_path: Path, name: str, scheme: Scheme, width: int,
-    height: int,
-) -> None:
-    """Small enough to lie beside the code; a person looks at them before they are kept."""
-    page = await opened(look, demo, scheme=scheme, width=width, height=height)
-    await page.click("[data-span='1m']")
-    await show_all(page)
-    await page.locator("#lanes .arc").nth(3).wait_for(state="attached")
-    await page.locator("#lanes .block").nth(40 if KEPT else 5).wait_for()
-    file = Path(KEPT or tmp_path) / f"{name}.png"
-    await page.screenshot(path=file)
-
-    assert file.stat().st_size <= PNG_MAX
 
 
 async def test_every_panel_is_looked_at() -> None:

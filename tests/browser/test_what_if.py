@@ -18,7 +18,8 @@ def an_answer(**fields: Any) -> dict[str, Any]:
     """Four buckets of an hour, of which `compared_s` says how far they were played."""
     one = {"stranded": [1, 2, 0, 0], "stranded_s": 10_800, "moves": 1, "mean_wait_s": 60,
            "p95_wait_s": 90, "waited": 3}  # fmt: skip
-    return {"since": 1_773_100_800_000, "step_s": 3600, "compared_s": 14_400, "tasks": 3,
+    return {"since": 1_773_100_800_000, "step_s": 3600, "compared_s": 14_400, "asked_s": 14_400,
+            "left_out_s": 0, "tasks": 3,
             "policy": "arc0", "reality": one, "as_it_is": one, "what_if": one, "cut": [],
             **fields}  # fmt: skip
 
@@ -54,6 +55,28 @@ async def test_what_was_played_in_part_alone_is_compared_in_that_part_and_says_s
     whole = await page.evaluate("document.querySelector('#what-if svg').getBBox().width")
     assert len(drawn) == 3
     assert all(width < 0.6 * whole for width in drawn), (drawn, whole)
+    assert look.troubles == []
+
+
+@pytest.mark.parametrize(("left_out_s", "compared_s", "said"), [
+    (72_000, 14_400, "of the last 4h of 1d alone: stranded"),
+    (7_200, 14_400, "of 4h of 1d, from 00:00:00 on, alone: stranded"),
+    (0, 86_400, ""),
+])  # fmt: skip
+async def test_what_was_left_out_before_is_said_as_loudly_as_what_was_left_out_behind(
+    look: Looking, served: Served, left_out_s: int, compared_s: int, said: str
+) -> None:
+    """Seen to fail: of too many tasks the oldest were left out, and no headline said so."""
+    page = await look.at(served.url)
+    answer = an_answer(asked_s=86_400, left_out_s=left_out_s, compared_s=compared_s)
+    await answered(page, answer)
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.locator("#what-if input[data-name=busy_over]").focus()
+    await page.keyboard.press("End")
+    line = page.locator("#what-if .sum")
+    await expect(line).to_contain_text(said or "stranded 180 min really")
+    if not said:
+        await expect(line).not_to_contain_text("alone")
     assert look.troubles == []
 
 

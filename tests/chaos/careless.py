@@ -7,15 +7,19 @@ are named as a node's, because the same checker reads them in the same way.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("program.py")
+PATIENCE_S = 60.0  # with a process of ours that should answer at once
 _TABLES = """
 CREATE TABLE task (uid TEXT PRIMARY KEY, state TEXT);
 CREATE TABLE attempt (uid TEXT, n INTEGER, outcome TEXT);
@@ -33,8 +37,13 @@ def make_queue(home: Path, uids: list[str]) -> None:
 
 
 def move_all(giver: Path, taker: Path, *, die_at: str = "", nth: int = 0) -> None:
-    """Create each task over there, then close it here; die by -9 where it is told to."""
+    """Create each task over there, then close it here; die by -9 where it is told to.
+
+    It says when it begins and how long it took: who kills it from outside knows when to.
+    """
     here, there = _open(giver), _open(taker)
+    print("begun", flush=True)
+    began = time.perf_counter()
     waiting = here.execute("SELECT uid FROM task WHERE state = 'READY'").fetchall()
     for place, (uid,) in enumerate(waiting):
         with there:
@@ -43,15 +52,20 @@ def move_all(giver: Path, taker: Path, *, die_at: str = "", nth: int = 0) -> Non
             os.kill(os.getpid(), signal.SIGKILL)
         with here:
             here.execute("UPDATE task SET state = 'MOVED' WHERE uid = ?", (uid,))
+    print(time.perf_counter() - began, flush=True)
 
 
 def work_off(home: Path, ledger: Path) -> None:
     """Run what waits, one by one, the way any single node would rightly do it."""
-    queue = _open(home)
+    with closing(_open(home)) as queue:
+        _work_off(queue, home, ledger)
+
+
+def _work_off(queue: sqlite3.Connection, home: Path, ledger: Path) -> None:
     for (uid,) in queue.execute("SELECT uid FROM task WHERE state = 'READY'").fetchall():
         env = {"AGENT_TASK_UID": uid, "AGENT_TASK_ATTEMPT": "1", "AGENT_NODE_HOME": str(home)}
-        done = subprocess.run([sys.executable, "-I", "-S", PROGRAM, ledger], env=env, check=True)
-        assert done.returncode == 0
+        words = [sys.executable, "-I", "-S", str(PROGRAM), str(ledger), "alone"]
+        subprocess.run(words, env=env, check=True, timeout=PATIENCE_S)
         with queue:
             queue.execute("UPDATE task SET state = 'COMPLETED' WHERE uid = ?", (uid,))
             queue.execute("INSERT INTO attempt VALUES (?, 1, 'completed')", (uid,))
@@ -76,18 +90,32 @@ class Careless:
         """Move everything in a process of its own; its exit code, -9 when it died on the way."""
         words = [str(self.homes["iris"]), str(self.homes["loom"]), die_at, str(nth)]
         return subprocess.run(
-            [sys.executable, "-m", "tests.chaos.careless", *words], cwd=ROOT, check=False
-        ).returncode
+            [sys.executable, "-m", "tests.chaos.careless", *words], cwd=ROOT, check=False,
+            stdout=subprocess.DEVNULL,
+        ).returncode  # fmt: skip
 
-    def move_until_killed(self, dice: Random) -> int:
-        """The same with a -9 from outside, after a random few milliseconds."""
+    def move_until_killed(self, dice: Random, takes_s: float) -> int:
+        """The same with a -9 from outside, at any moment of the time that it usually takes."""
+        with self._mover() as mover:
+            _line_of(mover)
+            try:
+                return mover.wait(timeout=dice.random() * takes_s)
+            except subprocess.TimeoutExpired:
+                mover.kill()
+                return mover.wait()
+
+    def moved_in_s(self) -> float:
+        """How long it takes where nobody kills it."""
+        with self._mover() as mover:
+            _line_of(mover)
+            return float(_line_of(mover))
+
+    def _mover(self) -> subprocess.Popen[str]:
         words = [str(self.homes["iris"]), str(self.homes["loom"]), "", "0"]
-        mover = subprocess.Popen([sys.executable, "-m", "tests.chaos.careless", *words], cwd=ROOT)
-        try:
-            return mover.wait(timeout=0.1 + dice.random() * 0.05)
-        except subprocess.TimeoutExpired:
-            mover.kill()
-            return mover.wait()
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.careless", *words], cwd=ROOT,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
     def work(self) -> None:
         """Both nodes work off what they believe to be theirs."""
@@ -97,6 +125,12 @@ class Careless:
     @property
     def databases(self) -> dict[str, Path]:
         return {name: home / "queue.db" for name, home in self.homes.items()}
+
+
+def _line_of(mover: subprocess.Popen[str]) -> str:
+    assert mover.stdout is not None
+    assert select.select([mover.stdout], [], [], PATIENCE_S)[0], "the mover says nothing"
+    return mover.stdout.readline()
 
 
 if __name__ == "__main__":

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from agent_node.replies import CHANGES
+
 ACTIONS = ("kill", "EIO", "ENOSPC", "stop")
 STEPS = ("escrow", "hold", "commit", "activate", "settled", "abort", "drop")
 SIDES = ("before", "after")
+DISK = ("EIO", "ENOSPC")
+TYPED = ("set", "cancel", "retry", "submit", "graph_cancel")  # at the hub, of its own queue
 FILES = ("lease", "fences", "hostkeys", "inbox", "key", "public_key", "init")
 
 
@@ -55,32 +59,64 @@ HUB = (
     HubPoint("store.before_commit", "add", 2), HubPoint("generation.before_file", "add"),
     HubPoint("add.before", "add"), HubPoint("add.after", "add"),
 )  # fmt: skip
-# Places with a campaign of their own: at each step of an upgrade, at the first start of a home, and
-# where a node is idle that work comes to.
-UPGRADE = "tests/chaos/test_upgrade_crashes.py"
-REST = "a node at rest: test_a_node_at_rest_survives_every_fault_of_what_it_keeps_ready"
-TOLD = "tests/chaos/test_graph_kills.py"
-FILES_LEFT = "tests/node/daemon/test_artifacts.py"
-ELSEWHERE = {
-    **dict.fromkeys((
-        "artifact.before_write", "artifact.before_sync", "artifact.before_rename",
-        "artifact.after_rename", "artifact.before_result",
-    ), FILES_LEFT),
-    **dict.fromkeys(("outbox.before_telling", "outbox.after_telling"), TOLD),
-    "migrate.before_commit": "a new home: test_a_new_home_survives_every_fault_of_its_first_start",
-    **dict.fromkeys((
-        "report.before_denial", "report.before_deny", "spare.before_inner", "spare.before_rename",
-    ), REST),
-    **dict.fromkeys((
-        "upgrade.before_program", "program.before_sync", "program.before_rename",
-        "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",
-        "program.before_link", "program.after_link", "upgrade.after_signal",
-        "upgrade.before_outcome", "upgrade.after_back",
-    ), UPGRADE),
-}  # fmt: skip
+# Words to its own queue, each of which a node meets, too: these cells are of the soak alone.
+OWN_QUEUE = (
+    *(HubPoint(f"{do}.{side}", do) for do in TYPED for side in SIDES),
+    HubPoint("hello.before", "add"), HubPoint("hello.after", "add"),
+)  # fmt: skip
+
+
+class Campaign(NamedTuple):
+    """Places with tests of their own, which `make test` runs; together these strike each of the
+    places by each action.
+    """
+
+    places: tuple[str, ...]
+    module: str
+    tests: tuple[str, ...]
+
+
+WORDS = Campaign(
+    tuple(f"{do}.{side}" for do in CHANGES for side in SIDES),
+    "tests.chaos.test_crash_words",
+    ("test_a_word_that_met_a_fault_and_is_said_again_takes_effect_once",),
+)
+UPGRADE = Campaign(
+    ("upgrade.before_program", "program.before_sync", "program.before_rename",
+     "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",
+     "program.before_link", "program.after_link", "upgrade.after_signal",
+     "upgrade.before_outcome", "upgrade.after_back"),
+    "tests.chaos.test_upgrade_crashes",
+    ("test_death_at_any_step_leaves_one_whole_program_and_a_daemon_that_starts",
+     "test_an_upgrade_that_meets_a_fault_at_each_step_goes_through_in_the_end"),
+)  # fmt: skip
+FILES_LEFT = Campaign(
+    ("artifact.before_write", "artifact.before_sync", "artifact.before_rename",
+     "artifact.after_rename", "artifact.before_result"),
+    "tests.node.daemon.test_artifacts",
+    ("test_a_daemon_that_dies_over_a_file_takes_it_again",
+     "test_a_disk_that_fails_over_a_file_costs_the_file_alone",
+     "test_a_daemon_that_stands_still_over_a_file_keeps_it_when_it_goes_on"),
+)  # fmt: skip
+TOLD = Campaign(
+    ("outbox.before_telling", "outbox.after_telling"),
+    "tests.chaos.test_graph_kills",
+    ("test_whatever_happens_as_an_end_is_told_its_child_begins_once",),
+)
+NEWBORN = Campaign(
+    ("migrate.before_commit",),
+    "tests.chaos.test_crash_points",
+    ("test_a_new_home_survives_every_fault_of_its_first_start",),
+)
+REST = Campaign(
+    ("report.before_denial", "report.before_deny", "spare.before_inner", "spare.before_rename"),
+    "tests.chaos.test_crash_points",
+    ("test_a_node_at_rest_survives_every_fault_of_what_it_keeps_ready",),
+)
+ELSEWHERE = (WORDS, UPGRADE, FILES_LEFT, TOLD, NEWBORN, REST)
 # What stands for several names in the code.
 MANY = {
-    "{request.do}": ("add", *STEPS),
+    "{request.do}": tuple(CHANGES),
     "hub.{do}": tuple(f"hub.{step}" for step in STEPS),
     "{point}": (*FILES, "fleet_yaml"),
 }
@@ -88,7 +124,8 @@ MANY = {
 
 def in_the_table() -> set[str]:
     """Every name that some case tries."""
-    return {point.name for point in NODE} | {point.name for point in HUB} | set(ELSEWHERE)
+    own = {place for campaign in ELSEWHERE for place in campaign.places}
+    return {point.name for point in NODE} | {point.name for point in HUB} | own
 
 
 def spelled_out(written: str) -> set[str]:

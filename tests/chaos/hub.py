@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ANSWER_S = 5.0
 CLOSE_S = 1.0
 PAUSE_S = 0.02  # between two rounds, so that it leaves the machine to those who work
-_ASK_AGAIN = {"starting", "disk", "fault"}  # it starts, or its disk fails: it may have happened
+# It starts, or its disk fails: it may have happened.
+_ASK_AGAIN = {"starting", "disk", "disk_broken", "fault"}
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 

@@ -191,6 +191,58 @@ class HubCells:
         if [one["state"] for one in found] != ["READY"]:
             self.problems.append(f"{cell}: {found}")
 
+    # --- what is typed of its own queue ---------------------------------------------------------
+
+    def _set(self) -> list[str]:
+        return ["tasks", "set", self._added(), "--priority", "3", "--reason", "a test"]
+
+    def _after_set(self, cell: str) -> None:
+        self._is(cell, "READY", priority=3)
+
+    def _cancel(self) -> list[str]:
+        return ["tasks", "cancel", self._added(), "--reason", "a test"]
+
+    def _after_cancel(self, cell: str) -> None:
+        self._is(cell, "CANCELLED")
+
+    def _retry(self) -> list[str]:
+        uid = self._added()
+        self.must("tasks", "cancel", uid, "--reason", "so that it can be retried")
+        return ["tasks", "retry", uid, "--reason", "a test"]
+
+    def _after_retry(self, cell: str) -> None:
+        self._is(cell, "READY")
+
+    def _submit(self) -> list[str]:
+        self._uid, self._dag = new_ulid(self.fleet.dice), new_ulid(self.fleet.dice)
+        file = self.place / f"graph-{self._number}.json"
+        task = {"uid": self._uid, "subject": "a", "needs": ["nobody has it"]}
+        file.write_text(json.dumps({"id": self._dag, "title": "one", "tasks": {"a": task}}))
+        return ["dag", "submit", str(file)]
+
+    def _after_submit(self, cell: str) -> None:
+        self._is(cell, "READY")
+
+    def _graph_cancel(self) -> list[str]:
+        self.must(*self._submit())
+        return ["dag", "cancel", self._dag, "--reason", "a test"]
+
+    def _after_graph_cancel(self, cell: str) -> None:
+        self._is(cell, "CANCELLED")
+
+    def _added(self) -> str:
+        """A task that stays in the hub's queue: no node will ever take it."""
+        told = self._told("tasks", "add", f"key-{self._number}", "--need", "nobody has it")
+        self._uid = str(told["results"][0]["uid"])
+        return self._uid
+
+    def _is(self, cell: str, state: str, **fields: object) -> None:
+        task = self._told("tasks", "show", self._uid)["task"]
+        wanted = {"state": state, **fields}
+        found = {name: task[name] for name in wanted}
+        if found != wanted:
+            self.problems.append(f"{cell}: {found}")
+
     # --- around it ------------------------------------------------------------------------------
 
     def add_at(self, name: str, count: int) -> list[str]:

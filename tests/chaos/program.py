@@ -1,8 +1,8 @@
 """What the tasks of the kill harness run: it writes down, outside every home, that it runs.
 
-`python -I -S program.py FOLDER`. Each line goes to FOLDER/ledger in one write and is synced. As
+`python -I -S program.py FOLDER [alone]`. Each line goes to FOLDER/ledger in one synced write. As
 long as the program or anything it started lives, FOLDER/UID.alive is locked: a second start of the
-same task that meets the lock says `overlap`.
+same task that meets the lock says `overlap`. `alone`: it leaves no child behind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 
 
-def main(folder: str) -> None:
+def main(folder: str, *how: str) -> None:
     uid, n = os.environ["AGENT_TASK_UID"], os.environ["AGENT_TASK_ATTEMPT"]
     home = os.path.basename(os.environ["AGENT_NODE_HOME"])
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_DSYNC
@@ -35,7 +35,7 @@ def main(folder: str) -> None:
         say("overlap")
     say("start")
     dice = random.Random()
-    if dice.random() < 0.3:
+    if dice.random() < 0.3 and "alone" not in how:
         leave_a_child_behind()
     # The work: mostly short; now and then so long that it outlives the daemon that started it.
     time.sleep(dice.random() * 0.15 if dice.random() < 0.8 else 0.4 + dice.random())
@@ -52,4 +52,4 @@ def leave_a_child_behind() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -39,12 +39,14 @@ def test_create_then_close_passes_as_long_as_nobody_is_killed(tmp_path: Path) ->
 
 @pytest.mark.soak
 def test_create_then_close_fails_under_random_kills_as_well(tmp_path: Path) -> None:
-    dice, caught = Random("random kills"), 0
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    dice, caught, takes_s = Random("random kills"), 0, Careless(calm, UIDS).moved_in_s()
     for number in range(60):
         place = tmp_path / str(number)
         place.mkdir()
         careless = Careless(place, UIDS)
-        careless.move_until_killed(dice)
+        careless.move_until_killed(dice, takes_s)
         careless.work()
         findings = judge(read_ledger(place / "ledger"), careless.databases, UIDS)
         caught += bool(findings.two_places)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,15 @@ from tests.chaos.conftest import MakeFleet
 from tests.chaos.crash_table import (
     ACTIONS,
     ELSEWHERE,
+    FILES_LEFT,
     HUB,
     NODE,
+    OWN_QUEUE,
     REST,
+    TOLD,
     UPGRADE,
+    WORDS,
+    Campaign,
     HubPoint,
     in_the_table,
     spelled_out,
@@ -26,10 +32,9 @@ from tests.chaos.crash_table import (
 from tests.chaos.fleet import _is_stopped
 from tests.chaos.hub_cells import HubCells
 from tests.chaos.node_cells import NodeCells, Pair
-from tests.chaos.test_upgrade_crashes import KILLED_AT
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import until
-from tools.sources import sources
+from tools.sources import ROOT, sources
 
 
 def test_every_failpoint_stands_in_the_table() -> None:
@@ -38,7 +43,37 @@ def test_every_failpoint_stands_in_the_table() -> None:
                for match in re.findall(r'failpoint\(f?"([^"]+)"\)', source.text)}  # fmt: skip
     named = {name for one in written for name in spelled_out(one)}
     assert (named - in_the_table(), in_the_table() - named) == (set(), set())
-    assert {name for name, where in ELSEWHERE.items() if where == UPGRADE} == set(KILLED_AT)
+
+
+def test_the_page_counts_the_places_of_the_table() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = {
+        "a busy node, and an idle one that work comes to": f"{len(NODE)} each",
+        "a node that is told a word": f"{len(WORDS.places)}: ",
+        "a node on which a task left a file, or to which one comes": f"{len(FILES_LEFT.places)}, ",
+        "a hub that tells a graph's home of an end": f"{len(TOLD.places)}, ",
+        "an upgrade": f"{len(UPGRADE.places)} |", "the first start of a home": "1 |",
+        "a node at rest that work comes to": f"{len(REST.places)} |",
+    }  # fmt: skip
+    assert [who for who, count in rows.items() if f"| {who} | {count}" not in page] == []
+
+
+@pytest.mark.parametrize("campaign", ELSEWHERE, ids=lambda campaign: campaign.places[0])
+def test_a_campaign_of_its_own_strikes_each_of_its_places_by_each_action(
+    campaign: Campaign
+) -> None:
+    """Fails when a test of it goes to the soak, or leaves an action or a place out."""
+    struck = {cell for test in campaign.tests for cell in cells_of(campaign, test)}
+    assert struck == {(place, action) for place in campaign.places for action in ACTIONS}
+
+
+def cells_of(campaign: Campaign, test: str) -> set[tuple[str, str]]:
+    """What this test is told to strike; one that is told no place goes to all of them by itself."""
+    marks = getattr(import_module(campaign.module), test).pytestmark
+    assert not [mark for mark in marks if mark.name == "soak"], f"{test} is not in `make test`"
+    told = {mark.args[0]: mark.args[1] for mark in marks if mark.name == "parametrize"}
+    places = told.get("place", campaign.places)
+    return {(place, action) for place in places for action in told["action"]}
 
 
 def pairs(turn: int) -> list[Pair]:
@@ -99,20 +134,20 @@ def test_a_new_home_survives_every_fault_of_its_first_start(
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("point", [name for name, where in ELSEWHERE.items() if where == REST])
+@pytest.mark.parametrize("place", REST.places)
 def test_a_node_at_rest_survives_every_fault_of_what_it_keeps_ready(
-    make_node: MakeNode, tmp_path: Path, point: str, action: str
+    make_node: MakeNode, tmp_path: Path, place: str, action: str
 ) -> None:
     """Work comes to it: the program runs once, and does not read `idle`; one spare is left."""
     node, reached, printed = make_node(), tmp_path / "reached", tmp_path / "printed"
     node.env["ARC_FAILPOINT_SEEN"] = str(reached)
-    daemon = node.start(failpoint=f"{point}:{action}")
-    used = point in {"report.before_deny", "spare.before_rename"}  # when work comes
+    daemon = node.start(failpoint=f"{place}:{action}")
+    used = place in {"report.before_deny", "spare.before_rename"}  # when work comes
     if used:
         until(lambda: [*node.home.glob(".fleet-status.json.*")], "what takes idle back")
         until(lambda: [*node.home.glob("tasks/.next/1")], "a spare folder")
         uid = node.add(reads_idle(printed))
-    until(reached.exists, point)
+    until(reached.exists, place)
     if action == "stop":
         until(lambda: _is_stopped(daemon.pid), "a daemon that stands still")
         assert not printed.exists()
@@ -147,7 +182,7 @@ def test_each_place_of_the_hub_meets_each_action(make_fleet: MakeFleet) -> None:
 @pytest.mark.parametrize("action", ACTIONS)
 def test_each_cell_of_the_hub_by_itself(make_fleet: MakeFleet, action: str) -> None:
     """The books are read after each of them."""
-    for point in HUB:
+    for point in (*HUB, *OWN_QUEUE):
         assert hub_campaign(make_fleet, (point,), action) == 1
 
 

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from agent_node.program import hash_of_file
+from tests.chaos.crash_table import UPGRADE
 from tests.chaos.fleet import _is_stopped
 from tests.node.daemon.living import PATIENCE_S, Bell, until
 from tests.node.upgrading.conftest import gate, keys, new, node, old
 from tests.node.upgrading.programs import Keys, ProgramNode, Pyz, a_broken_program
 
 __all__ = ["gate", "keys", "new", "node", "old"]
-IN_THE_DAEMON = (
-    "upgrade.before_program", "program.before_sync", "program.before_rename",
-    "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec",
-)  # fmt: skip
-BESIDE_IT = (
-    "upgrade.in_trial", "program.before_link", "program.after_link", "upgrade.after_signal",
-    "upgrade.before_outcome",
-)  # fmt: skip
-ON_THE_WAY_BACK = ("upgrade.after_back",)
-KILLED_AT = (*IN_THE_DAEMON, *BESIDE_IT, *ON_THE_WAY_BACK)
+IN_THE_DAEMON, BESIDE_IT = UPGRADE.places[:6], UPGRADE.places[6:11]
+ON_THE_WAY_BACK = UPGRADE.places[11:]
+KILLED_AT = UPGRADE.places
+AT_LAST = "2026-03-01T00:00:00Z"
 
 
+@pytest.mark.parametrize("action", ["kill"])
 @pytest.mark.parametrize("place", KILLED_AT)
 def test_death_at_any_step_leaves_one_whole_program_and_a_daemon_that_starts(
-    node: ProgramNode, keys: Keys, old: Pyz, new: Pyz, gate: Bell, tmp_path: Path, place: str
-) -> None:
+    node: ProgramNode, keys: Keys, old: Pyz, new: Pyz, gate: Bell, tmp_path: Path, place: str,
+    action: str,
+) -> None:  # fmt: skip
     """Kill there, look at what is left, start again, ask again: an outcome, and no task twice."""
     log = tmp_path / "log"
-    node.start(failpoint=f"{place}:kill")
+    node.start(failpoint=f"{place}:{action}")
     uid = node.add(f"echo began >> {log}; read x < {gate.path}; echo ended >> {log}")
     until(lambda: log.exists() and "began" in log.read_text(), "the task")
     wanted = a_broken_program() if place in ON_THE_WAY_BACK else new
@@ -78,6 +77,69 @@ def test_death_without_a_daemon_leaves_one_whole_program_that_answers(
     assert node.upgrade(offer)["outcome"] == "upgraded"
     assert node.runs == new.name
     assert [*(node.home / "program").glob(".*")] == []
+
+
+@pytest.mark.parametrize("action", ["EIO", "ENOSPC", "stop"])
+def test_an_upgrade_that_meets_a_fault_at_each_step_goes_through_in_the_end(
+    node: ProgramNode, keys: Keys, old: Pyz, new: Pyz, gate: Bell, tmp_path: Path, action: str
+) -> None:
+    """One node, offered the program anew after each fault. Seen to fail where a disk that failed on
+    the way back was the end of it: `stuck` was recorded for good, though the old program was there.
+    """
+    met = Met(node, tmp_path, action)
+    uid = node.add(f"echo began >> {met.log}; read x < {gate.path}; echo ended >> {met.log}")
+    until(lambda: met.log.exists() and "began" in met.log.read_text(), "the task")
+    broken = a_broken_program()
+    for day in range(1, 2 * len(KILLED_AT)):
+        if not met.left(*KILLED_AT):
+            break
+        forward = met.left(*IN_THE_DAEMON, *BESIDE_IT) and node.runs != new.name
+        met.offered(keys.offer(new if forward else broken, made_at=f"2026-02-{day:02}T00:00:00Z"))
+    assert met.left(*KILLED_AT) == []
+    met.disarm()
+    assert node.upgrade(keys.offer(new, made_at=AT_LAST))["outcome"] in ("upgraded", "already")
+    assert (node.runs, node.cli("status")["data"]["dispatcher"]) == (new.name, "running")
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert met.log.read_text() == "began\nended\n"
+
+
+class Met:
+    """A node of which each process meets the action where no other has, one place after another."""
+
+    def __init__(self, node: ProgramNode, place: Path, action: str) -> None:
+        self.node, self.log, self._seen = node, place / "log", place / "seen"
+        self._seen.touch()
+        armed = ",".join(f"{one}:{action}:once" for one in KILLED_AT)
+        node.env |= {"ARC_FAILPOINT": armed, "ARC_FAILPOINT_SEEN": str(self._seen)}
+        start(node)
+
+    def left(self, *places: str) -> list[str]:
+        """Those of these places that nobody has come to."""
+        met = self._seen.read_text().split()[::2]
+        return [place for place in places if place not in met]
+
+    def offered(self, offer: dict[str, Any]) -> None:
+        """Ask until it is over; whoever stands still goes on, and a daemon that ended starts again.
+        """
+        before = self._seen.read_text()
+        asked = Thread(target=self.node.wire, args=(offer,))
+        asked.start()
+        until(lambda: wake_all(self.node) and not asked.is_alive() and not upgraders(self.node),
+              "the upgrade is over", 2 * PATIENCE_S)  # fmt: skip
+        asked.join()
+        assert self._seen.read_text() != before, "it met nothing"
+        for log in (self.node.home / "program" / "upgrade.log", self.node.home / "daemon.log"):
+            assert not log.exists() or "Traceback" not in log.read_text(), log.read_text()
+        record = self.node.home / "program" / "upgrade.json"
+        assert not record.exists() or '"stuck"' not in record.read_text(), record.read_text()
+        content = (self.node.home / "program" / self.node.runs).read_bytes()
+        assert hashlib.sha256(content).hexdigest()[:12] in self.node.runs, "a whole program"
+        start(self.node)
+
+    def disarm(self) -> None:
+        for name in ("ARC_FAILPOINT", "ARC_FAILPOINT_SEEN"):
+            del self.node.env[name]
 
 
 @pytest.mark.soak
@@ -144,7 +206,11 @@ def upgraders(node: ProgramNode) -> list[int]:
 
 def start_again(node: ProgramNode) -> None:
     """As a person would, or systemd: `agent-node start`, without any failpoint."""
-    env = {name: value for name, value in node.env.items() if name != "ARC_FAILPOINT"}
-    ran = subprocess.run([*node.command, "start"], env=env, capture_output=True, text=True,
-                         timeout=PATIENCE_S, check=False, cwd=os.sep)  # fmt: skip
+    start(node, {name: value for name, value in node.env.items() if name != "ARC_FAILPOINT"})
+
+
+def start(node: ProgramNode, env: dict[str, str] | None = None) -> None:
+    """The same, in these surroundings; by itself in the node's own."""
+    ran = subprocess.run([*node.command, "start"], env=env or node.env, capture_output=True,
+                         text=True, timeout=PATIENCE_S, check=False, cwd=os.sep)  # fmt: skip
     assert ran.returncode == 0, (ran.stdout, ran.stderr)

@@ -18,8 +18,10 @@ from arc.decisions.tallying import (
     WAITING_MAX,
     WAITS_S,
     WORDS_MAX,
+    Waited,
     Words,
     bucket_of,
+    note_given,
     quantile,
     tally_events,
     tally_run,
@@ -78,6 +80,48 @@ def test_a_wait_counts_from_ready_to_claimed_also_over_two_pages() -> None:
     assert then[count("task_queue_wait_seconds", node="iris", le="120")] == UNIT
     assert then[count("task_queue_wait_seconds_sum", node="iris")] == 90 * UNIT
     assert waiting == {}
+
+
+def ready(after_s: float) -> JsonObject:
+    """The task as its giver has it, READY there since then."""
+    return {"uid": "T1", "ready_at": iso(NOON + timedelta(seconds=after_s))}
+
+
+def waits_of(events: list[dict[str, Any]], gone: dict[str, Waited]) -> float:
+    found = tally_events("loom", events, {}, None, gone)
+    return found[count("task_queue_wait_seconds_sum", node="loom")] / UNIT
+
+
+def test_a_wait_goes_on_where_the_task_is_given_to_another_node() -> None:
+    """By two moves, the first of which was tried twice. Seen to fail where each node counts its own
+    part alone, and where what was given in vain counts twice.
+    """
+    gone: dict[str, Waited] = {}
+    for at in (60, 100):
+        note_given(gone, [ready(0)], NOON + timedelta(seconds=at))
+    note_given(gone, [ready(101)], NOON + timedelta(seconds=111))
+    comes = [event("task_arrived", state="READY", after_s=112),
+             event("task_claimed", by="a", state="CLAIMED", after_s=117)]  # fmt: skip
+    assert waits_of(comes, gone) == 100 + 10 + 5
+    assert gone == {}
+    assert waits_of(comes, gone) == 5, "a task that is tried again waits anew"
+
+
+def test_what_was_given_back_has_waited_all_the_time() -> None:
+    gone: dict[str, Waited] = {}
+    note_given(gone, [ready(0)], NOON + timedelta(seconds=60))
+    back = [event("task_given_back", state="READY", after_s=61),
+            event("task_claimed", by="a", state="CLAIMED", after_s=71)]  # fmt: skip
+    assert waits_of(back, gone) == 70
+
+
+def test_what_is_remembered_of_tasks_that_were_given_has_a_limit() -> None:
+    gone: dict[str, Waited] = {}
+    odd: list[JsonObject] = [{"uid": "T0", "ready_at": "soon"}, {"uid": "T0"}]
+    many = [{**ready(0), "uid": f"T{n}"} for n in range(WAITING_MAX + 5)]
+    note_given(gone, [*odd, *many], NOON)
+    assert len(gone) == WAITING_MAX
+    assert "T0" not in gone
 
 
 def test_a_wait_whose_beginning_nobody_heard_is_not_counted() -> None:

@@ -169,6 +169,20 @@ def test_every_state_but_ready_has_its_own_answer(state: State) -> None:
     assert all(" TASK" not in command for command in why.by_hand)
 
 
+@pytest.mark.parametrize("state", ["CLAIMED", "RUNNING", "VALIDATING"])
+def test_what_runs_where_no_daemon_does_needs_one(state: str) -> None:
+    """Fails when it says only that it runs: nobody takes in how it ends."""
+    task, stopped = a_queued(50, state=state), a_busy_node("iris", 9, dispatcher="stopped")
+    why = why_task(task, "iris", Situation(a_view(stopped, an_idle_node("loom")), {}))
+
+    assert why.verdict == ESCALATE
+    assert why.own_node is not None
+    assert "iris's daemon does not run" in why.result
+    assert "On iris: agent-node" in why.result
+    seen = Situation(a_view(a_busy_node("iris", 9), an_idle_node("loom")), {})
+    assert why_task(task, "iris", seen).result == LIVES[state].says
+
+
 def test_why_a_node_gets_nothing_counts_all_that_waits_elsewhere() -> None:
     situation = the_scene(an_idle_node("loom", role=Role(owns=("ci",))))
     why = why_node("loom", situation)
@@ -263,6 +277,41 @@ def test_a_task_that_a_drain_moves_is_said_to_be_drained() -> None:
 
     assert (why.verdict, why.result) == (WAIT, "the next cycle drains it to loom")
     assert why.own_node is not None
+
+
+PINNED_STAY = "3 pinned tasks stay, for no drain moves what is pinned"
+
+
+@pytest.mark.parametrize(("fields", "says"), [
+    ({"state": "draining", "pending_count": 4, "movable_count": 4},
+     "draining: it is given nothing, and its drain moves what waits there to others"),
+    ({"state": "draining", "pending_count": 4, "movable_count": 1},
+     "draining: it is given nothing, and its drain moves what waits there to others, and "
+     + PINNED_STAY),
+    ({"state": "drained", "pending_count": 1, "movable_count": 0},
+     "drained: it is given nothing, and 1 pinned task stays, for no drain moves what is pinned"),
+    ({"state": "drained"}, "drained: it is given nothing, and nothing waits there"),
+    ({"state": "paused", "pending_count": 4, "movable_count": 1}, ""),
+    ({}, ""),
+])  # fmt: skip
+def test_a_node_that_drains_is_not_said_to_keep_its_work(
+    fields: dict[str, Any], says: str
+) -> None:
+    """Seen to fail: `out: it neither gives nor takes`, right behind a drain that moved four."""
+    view = a_view(a_node("forge", **fields), an_idle_node("loom"))
+
+    assert why_node("forge", Situation(view, {}, DOMAINS)).says == says
+
+
+def test_what_a_drain_moves_is_what_its_node_loses_and_another_gets() -> None:
+    task = a_queued(1, skills=("deploy",))
+    view = a_view(a_busy_node("forge", 1, state="draining"), an_idle_node("loom"))
+    here = Situation(view, queues(a_queue("forge", task)), DOMAINS)
+    drains = (Steal("", task, "forge", "loom", "loom may", why="drained"),)
+
+    assert why_node("forge", here, drains=drains).loses == drains
+    assert why_node("loom", here, drains=drains).gets == drains
+    assert why_node("loom", here, drains=drains).loses == ()
 
 
 def test_a_run_that_is_skipped_says_which_half_was_missing() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arc.config import parse_fleet
 from arc.decisions.changes import Situation
 from arc.decisions.domains import Role
 from arc.decisions.limits import RouteLimits
@@ -42,6 +45,47 @@ def test_a_skill_of_no_domain_is_answered_by_the_domains_that_could_have_it() ->
         ("loom", "fleet.yaml: add xyz to domains.integrations.skills"),
         ("spark", "fleet.yaml: add xyz to domains.protocol.skills"),
     ]  # fmt: skip
+
+
+def newcomers(**node: Any) -> RouteSituation:
+    """One node without any role, in a fleet without domains."""
+    here = replace(a_node("here", **node), role=Role())
+    return RouteSituation(Situation(a_view(here), {}, ()), RouteLimits())
+
+
+def test_where_there_is_no_domain_at_all_a_new_one_is_named_with_its_owner() -> None:
+    """Seen to fail: the newcomer's first task had no way to any node."""
+    (way,) = route_ways(a_queued(1, skills=("ops",)), newcomers())
+
+    assert (way.to, [change.says for change in way.changes]) == (
+        "here", ["fleet.yaml had a domain ops with the skill ops", "here owned ops"])
+    assert [change.command for change in way.changes] == [
+        "fleet.yaml: domains: {ops: {skills: [ops]}}", "arc nodes edit here --owns ops"]
+    (way,) = route_ways(a_queued(1, domain="ops"), newcomers())
+    assert way.changes[0].command == "fleet.yaml: domains: {ops: {skills: [ops]}}"
+
+
+@pytest.mark.parametrize(("skill", "domains"), [
+    ("C++ build", '{c-build: {skills: ["C++ build"]}}'), ("true", None), ("##", None),
+    ("42", None), ("x" * 64, f"{{{'x' * 32}: {{skills: [\"{'x' * 64}\"]}}}}"),
+])  # fmt: skip
+def test_a_new_domain_has_a_name_that_fleet_yaml_takes(skill: str, domains: str | None) -> None:
+    ways = route_ways(a_queued(1, skills=(skill,)), newcomers())
+
+    assert [one.changes[0].command for one in ways] == (
+        [f"fleet.yaml: domains: {domains}"] if domains else [])
+    for one in ways:
+        text = f"domains: {domains}\nnodes: [{{name: here, local: true, owns: "
+        owned = f"[{one.changes[1].value}]}}]\n"
+        (domain,) = parse_fleet(text + owned, Path("/fleet.yaml")).domains
+        assert (domain.name, domain.skills) == (one.changes[0].key, (skill,))
+
+
+def test_a_node_without_a_role_gets_the_domain_that_is_called_like_the_skill() -> None:
+    fleet = (*FLEET[1:], replace(a_node("here"), role=Role()))
+    found = told(a_queued(1, skills=("research",)), the_router(*fleet))
+
+    assert ("here", ["research were a skill of research", "here also did research"]) in found
 
 
 def test_a_need_that_nobody_has_is_named_with_who_could_be_given_it() -> None:

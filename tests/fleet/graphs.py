@@ -10,7 +10,7 @@ from agent_node.graph_document import read_graph
 from agent_node.graph_words import ListGraphs, Parent, Spawn, Submit
 from tests.builders import a_task, uid
 from tests.fleet.machines import Machine
-from tests.fleet.money import Costs
+from tests.fleet.money import BORN, Costs
 
 DAG = uid(900)
 RUNS, LEFT_OUT, CANCELLED = "runs", "left out", "cancelled"
@@ -60,7 +60,7 @@ class SmallGraph:
             for place, one in enumerate(self.uids)
         }  # fmt: skip
         document: Any = {"id": DAG, "title": "small", "tasks": tasks,
-                         **self.costs.for_graph(self.uids)}  # fmt: skip
+                         **self.costs.for_graph([*self.uids, BORN])}  # fmt: skip
         said = machines[self.home].store.apply(Submit(read_graph(document, mint=lambda: DAG)))
         assert said.outcome == "added", said
 
@@ -82,14 +82,21 @@ class SmallGraph:
         return wrong + ([f"{number} ran"] if self.fate[number] != RUNS else [])
 
     def _make_another(self, number: str, machine: Machine, n: int) -> None:
-        self.born = uid(950)
-        child = a_task(950, parent=number, dag=DAG)
+        self.born = BORN
+        child = a_task(950, parent=number, dag=DAG, **self.costs.of(self.born))
+        if machine.name != self.home:
+            self.costs.born_elsewhere(self.born)
         said = machine.store.apply(Spawn(child, Parent(number, n)))
         assert said.outcome == "added", said
 
     def ends(self, number: str) -> None:
         """This task's program has ended."""
         self.over.add(number)
+
+    @property
+    def members(self) -> list[str]:
+        """All that belong to it, wherever they were born."""
+        return [*self.uids, *([self.born] if self.born else [])]
 
     def is_over(self, machines: dict[str, Machine]) -> bool:
         """Whether its home says so."""

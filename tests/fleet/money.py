@@ -11,9 +11,11 @@ from agent_node.budget import DAG as OF_GRAPH
 from agent_node.budget import FLEET, NODE, NOTHING, Money
 from agent_node.budget_words import SetBudget
 from arc.hub import INBOX
+from tests.builders import uid
 from tests.fleet.machines import Machine
 
 MOST = ("0.4", "0.8", "1.2")  # what a task may cost; an attempt costs a quarter of that
+BORN = uid(950)  # the task that a member of the graph makes while it runs
 A_DAY = "2"  # more than the dearest task asks for, and less than all of them together
 KINDS = ("crash", "timeout", "invalid_output")
 
@@ -37,6 +39,11 @@ class Costs:
         self.ended: set[str] = set()  # whose program has come to its last end
         self.paid: dict[str, Decimal] = {}  # by task
         self.paid_at: dict[str, Decimal] = {}  # by node
+        self.given: set[str] = set()  # that the hub's own queue gave to a node, once or more often
+        self.paid_of_fleet = NOTHING
+        if some:
+            self.most[BORN] = Decimal(dice.choice(MOST))
+        self.early = NOTHING  # what a child may cost that began before its home heard of it
 
     def of(self, number: str) -> dict[str, str]:
         """The fields by which this task says what it may cost."""
@@ -46,8 +53,13 @@ class Costs:
         """Enough for a graph in the end, but not for all that it asks for at once."""
         if OF_GRAPH not in self.scopes:
             return {}
-        real = sum((self.most[one] / 4 * (1 + self.failing[one]) for one in members), NOTHING)
+        real = sum((self.most[one] / 4 * (1 + self.failing.get(one, 0)) for one in members),
+                   NOTHING)  # fmt: skip
         return {"budget_usd": str(real + max(map(Decimal, MOST)))}
+
+    def born_elsewhere(self, number: str) -> None:
+        """By no more than it may cost, the graph's home may find itself over the limit."""
+        self.early = self.most.get(number, NOTHING)
 
     def begin(self, machines: dict[str, Machine]) -> None:
         """The limits of each node and of the fleet, before any work is there."""
@@ -56,6 +68,13 @@ class Costs:
                 machine.spend_within(Money(A_DAY))
         if FLEET in self.scopes:
             machines[INBOX].store.apply(SetBudget(FLEET, A_DAY))
+
+    def starts(self, number: str, machines: dict[str, Machine]) -> None:
+        """Whose money it is that this attempt spends."""
+        query = ("SELECT 1 FROM transfer WHERE uid = ? AND side = 'giver'"
+                 " AND outcome = 'committed'")  # fmt: skip
+        if machines[INBOX].store._db.execute(query, (number,)).fetchone():
+            self.given.add(number)
 
     def result(self, number: str) -> c.Result:
         """How its program ends this time, where nothing else makes it fail."""
@@ -73,6 +92,7 @@ class Costs:
         cost = Decimal(cost_usd or 0)
         self.paid[number] = self.paid.get(number, NOTHING) + cost
         self.paid_at[node] = self.paid_at.get(node, NOTHING) + cost
+        self.paid_of_fleet += cost if number in self.given else NOTHING
         if said.state == "RETRYING":
             self.failed[number] += 1
             return False
@@ -91,7 +111,8 @@ class Costs:
             f"{machine.name}: {scope} {day} has {spent} spent and {reserved} reserved"
             f" of {limits[scope]}"
             for scope, day, spent, reserved in rows
-            if scope in limits and Decimal(spent) + Decimal(reserved) > Decimal(limits[scope])
+            if scope in limits and Decimal(spent) + Decimal(reserved)
+            > Decimal(limits[scope]) + (self.early if scope.startswith(OF_GRAPH) else NOTHING)
         ]
 
     def waits(self, machines: dict[str, Machine]) -> float | None:
@@ -121,6 +142,11 @@ class Costs:
             said = sum((Decimal(row[2]) for row in rows if row[0].startswith(OF_GRAPH)), NOTHING)
             real = sum((self.paid.get(one, NOTHING) for one in members), NOTHING)
             wrong += [] if said == real else [f"the graph counts {said} where {real} was spent"]
+        if FLEET in self.scopes:
+            rows = _spending(machines[INBOX])
+            said = sum((Decimal(row[2]) for row in rows if row[0] == FLEET), NOTHING)
+            real = self.paid_of_fleet
+            wrong += [] if said == real else [f"the fleet counts {said} where {real} was spent"]
         return wrong
 
 

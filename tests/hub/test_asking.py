@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_node.strict import JsonObject
+from agent_node.spec import hash_of, spec_of
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import to_wire
 from arc.asking import (
-    Asked,
     read_added,
     read_changed,
     read_doubts_of,
     read_events,
     read_given,
     read_listed,
-    read_moved,
     read_reowned,
     read_shown,
 )
 from arc.errors import AnswerUnreadable
+from arc.moved import Asked, read_moved
 from tests.builders import a_task, uid, xfer
 
 TASK = to_wire(a_task(1, body="b"))
@@ -32,6 +32,22 @@ def test_a_reason_is_made_safe_and_short_before_anybody_prints_it() -> None:
     said = read_moved("iris", "hold", result, [Asked(xfer(), uid())])[xfer()]
     assert (said.rule, len(said.because)) == ("paused", 500)
     assert "\x1b" not in said.because
+
+
+@pytest.mark.parametrize("weight", [20.001, -0.5, "13", True, [1]])
+def test_a_weight_that_is_none_is_no_answer(weight: JsonValue) -> None:
+    """Seen to fail where the hub hands on whatever stands there."""
+    task = a_task(1)
+    said: JsonObject = {"xfer": xfer(), "outcome": "escrowed", "task": to_wire(task),
+                        "sha256": hash_of(spec_of(task))}  # fmt: skip
+    plain = read_moved("iris", "escrow", {"results": [said]}, [Asked(xfer(), uid())])[xfer()]
+    assert plain.weight == 0
+    heavy: JsonObject = {**said, "weight": 13.334}
+    read = read_moved("iris", "escrow", {"results": [heavy]}, [Asked(xfer(), uid())])
+    assert read[xfer()].weight == 13.334
+    odd: JsonObject = {**said, "weight": weight}
+    with pytest.raises(AnswerUnreadable, match="weight"):
+        read_moved("iris", "escrow", {"results": [odd]}, [Asked(xfer(), uid())])
 
 
 def test_outcomes_may_come_in_any_order() -> None:

@@ -353,8 +353,12 @@ def test_the_file_is_looked_for_where_the_page_says(tmp_path: Path) -> None:
         places[name].write_text("nodes: []")
         assert find_fleet(deep, environ) == places[name]
     environ["ARC_FLEET"] = str(places["environ"])
-    with pytest.raises(NoFleet, match="is not there"):
+    with pytest.raises(NoFleet, match=r"e\.yaml: is not there; \$ARC_FLEET names it") as left:
         find_fleet(deep, environ)
+    assert "unset ARC_FLEET" in left.value.hint
+    with pytest.raises(NoFleet, match=r"n\.yaml: is not there; --fleet names it") as named:
+        find_fleet(deep, environ, "n.yaml")
+    assert "unset ARC_FLEET" not in named.value.hint
     places["environ"].write_text("nodes: []")
     assert find_fleet(deep, environ) == places["environ"]
     places["named"].write_text("nodes: []")

@@ -8,6 +8,7 @@ import pytest
 
 from arc.config import read_fleet
 from arc.config_check import Seen, check_fleet
+from arc.decisions.sounding import ENOUGH, sounds_of
 from arc.findings import render_finding
 
 ROOT = Path(__file__).parents[2]
@@ -79,15 +80,41 @@ def test_a_table_whose_beginnings_match_nothing_is_a_finding(tmp_path: Path) -> 
     """The original's table: 13 of its 19 beginnings matched nothing that was there."""
     text = TWO + "router: {}\n"
     text = text.replace("words: [w]", "prefix: ['zest-', 'defi-'], words: [paper, gone]")
-    seen = Seen(subjects=["defi-zest: look", "Read the PAPER, twice", "forgone"])
+    signs = {"prefix": ["zest-", "defi-"], "words": ["paper", "gone"]}
+    some = ["defi-zest: look", "Read the PAPER, twice", "forgone"]
+    seen = Seen(sounds=sounds_of(signs, some * ENOUGH))
     assert findings(tmp_path, text, seen) == ["1:24 NOTHING-MATCHES", "1:58 NOTHING-MATCHES"]
     assert findings(tmp_path, text) == []
+    few = [*some * ENOUGH][: ENOUGH - 1]  # a quiet week is no reason to change a table
+    assert findings(tmp_path, text, Seen(sounds=sounds_of(signs, few))) == []
 
 
 def test_skills_that_no_node_has_are_findings_once_nodes_were_asked(tmp_path: Path) -> None:
     assert findings(tmp_path, TWO, Seen(skills={"a": ["q"], "b": ["s"]})) == []
     assert findings(tmp_path, TWO, Seen(skills={"a": ["q"], "b": ["z"]})) == [
         "1:41 NOTHING-MATCHES", "4:31 NO-SKILL"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("skills", "found"), [
+    ({}, []),
+    ({"b": ["z"]}, ["4:31 NO-SKILL"]),  # that is known of b; a may have what e is called by
+    ({"a": [], "b": ["z"]}, ["4:31 NO-SKILL"]),  # a does such work, too, and lists nothing
+    ({"a": ["q"], "b": []}, []),
+    ({"a": ["s"], "b": ["z"]}, ["4:31 NO-SKILL"]),
+])  # fmt: skip
+def test_who_was_not_heard_or_lists_no_skills_makes_no_finding(
+    tmp_path: Path, skills: dict[str, list[str]], found: list[str]
+) -> None:
+    """Seen to fail: what one node that answered had not was said to be nowhere."""
+    assert findings(tmp_path, TWO, Seen(skills=skills)) == found
+
+
+def test_of_a_domain_that_nobody_does_every_node_is_looked_at(tmp_path: Path) -> None:
+    text = TWO.replace("also: [e]", "also: []").replace("owns: [e]", "owns: []")
+    ours = ["1:28 NO-OWNER", "2:1 NOBODY-MEETS"]
+    assert findings(tmp_path, text, Seen({"a": ["q"], "b": []})) == ours
+    assert findings(tmp_path, text, Seen({"a": ["q"], "b": ["z"]})) == [
+        ours[0], "1:41 NOTHING-MATCHES", ours[1]]  # fmt: skip
 
 
 def test_a_file_that_changed_or_went_meanwhile_still_gives_its_findings(tmp_path: Path) -> None:

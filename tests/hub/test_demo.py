@@ -20,9 +20,10 @@ from rich.console import Console
 
 from agent_node.task import task_from
 from agent_node.ulid import new_ulid
+from arc.config import parse_fleet
 from arc.demo import nodes as demo_nodes
 from arc.demo.evidence import BEGIN, END, Ledger, Line, Verdict, judge
-from arc.demo.fleet import NAMES
+from arc.demo.fleet import NAMES, fleet_text, shortened
 from arc.demo.nodes import DemoNode, end_nodes, kill_all, processes_of
 from arc.demo.picture import LivePicture, PlainPicture, render
 from arc.demo.result import Result
@@ -107,7 +108,7 @@ def test_once_moves_work_over_real_ssh_loses_nothing_and_leaves_nothing_behind(
     assert data.keys() == {"tasks", "done", "moved", "routed", "doubts", "lost", "twice",
                            "stranded_node_s", "seconds", "nodes"}  # fmt: skip
     assert "real SSH" in talk
-    assert "idle_min 1s (else 2m), every 2s (else 5m)" in talk.splitlines()[0]
+    assert "shortened: rebalance.idle_min 1s (else 2m), reb" in talk.splitlines()[0]
     assert nothing_left(place)
 
 
@@ -417,6 +418,21 @@ def test_the_live_picture_reads_no_markup_and_lets_nothing_through() -> None:
     assert "[red]" in shown
     assert "\x1b[2J" not in shown
     assert "arc status" in shown
+
+
+@pytest.mark.parametrize(("policy", "said"), [
+    ("arc0", ("rebalance.idle_min 1s (else 2m), rebalance.every 2s (else 5m), "
+             "router.every 2s (else 30m), health.every 2s (else 5m)")),
+    ("swift", ("rebalance.transfer 0s (else 5s), rebalance.gain_min 0s (else 30s), "
+              "rebalance.task_takes 1s (else 10m), rebalance.every 2s (else 1m), "
+              "router.every 2s (else 1m), health.every 2s (else 5m)")),
+])  # fmt: skip
+def test_the_first_line_says_what_is_shortened_under_this_policy(policy: str, said: str) -> None:
+    """Seen to fail with one line for both: swift has no idle minimum, and its router looks each
+    minute.
+    """
+    text = fleet_text(policy, batch=20, nodes="  []\n")
+    assert shortened(parse_fleet(text, Path("/nowhere/fleet.yaml"))) == said
 
 
 def test_what_is_to_be_tried_is_first_shown_when_something_was_stolen() -> None:

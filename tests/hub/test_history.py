@@ -22,8 +22,9 @@ from arc.history import History
 from arc.journal import Journal
 from arc.journal_history import KEEP_HISTORY_DAYS
 from arc.journal_tables import STEPS
+from arc.sensor import Moved
 from arc.settings import SensorEntry
-from tests.builders import START, FakeClock, uid
+from tests.builders import START, FakeClock, uid, xfer
 from tests.sensors_stage import Scene
 
 HEALTH, REBALANCE, ROUTER = "fleet-health", "fleet-rebalance", "fleet-router"
@@ -561,6 +562,29 @@ def test_moves_runs_and_what_they_kept_are_read_back(day: Scene) -> None:
         came, stints, gone = past(day).life_of(moves[0].uid)
         assert gone[0] == moves[0]
         assert (came, stints) == (None, ())
+
+
+def test_a_doubt_that_the_taker_ended_is_a_move_and_one_that_the_giver_ended_is_none(
+    day: Scene,
+) -> None:
+    """Seen to fail: who fed whom left out the one, and a task of the other stood at its taker."""
+    day.asks("inbox", "add", tasks=[{"uid": uid(n), "subject": "x"} for n in (1, 2)])
+    looks(day)
+    day.hub.journal.runs.add_moves((
+        Moved(xfer(1), uid(1), "iris", "loom", "in_doubt", why="stolen"),
+        Moved(xfer(1), uid(1), "iris", "loom", "settled", why="doubt", rule="taker_has_it"),
+        Moved(xfer(2), uid(2), "iris", "loom", "in_doubt", why="stolen"),
+        Moved(xfer(2), uid(2), "iris", "loom", "settled", why="doubt"),
+        Moved(xfer(3), uid(3), "iris", "loom", "moved", why="drained"),
+        Moved(xfer(3), uid(3), "iris", "loom", "settled", why="doubt", rule="taker_has_it"),
+    ))  # fmt: skip
+    day.passes(60)
+    fed = past(day).feeds(*always(day))
+    assert [(one.busy, one.idle, one.why, one.moves) for one in fed] == [
+        ("iris", "loom", "drained", 1), ("iris", "loom", "stolen", 1)]  # fmt: skip
+    assert day.hub.journal.runs.count_moved(always(day)[0]) == 2
+    stood = {one.came.uid: one.node for one in past(day).standing(day.hub.clock.now())}
+    assert (stood[uid(1)], stood[uid(2)]) == ("loom", "inbox")
 
 
 # --- Keeping --------------------------------------------------------------------------------------

@@ -89,6 +89,29 @@ def test_why_a_task_stayed_and_where_it_went_is_found_by_its_uid(
     assert (line.run, line.move.idle_incarnation) == (None, "B")
 
 
+def test_a_task_stays_on_a_node_from_its_last_move_on(journal: Journal, clock: FakeClock) -> None:
+    """Run once with the runs before a move counted, and once with those of another node."""
+    def runs(node: str, *, moves: tuple[Moved, ...] = ()) -> None:
+        clock.advance(60)
+        stayed = (Decided(node, "one", uid="T"), Decided(node, "other", uid="T"))
+        journal.runs.add(a_run(decisions=stayed, moves=moves), began=clock.now(), because="x")
+
+    runs("loom")
+    first = clock.now()
+    assert journal.runs.stayed("T", "loom") == (1, first)
+    runs("loom", moves=(a_move(uid="T", busy="loom", idle="iris"),))
+    assert journal.runs.stayed("T", "iris") == journal.runs.stayed("T", "loom") == (0, None)
+    runs("iris")
+    since = clock.now()
+    runs("iris", moves=(a_move(2, uid="T", outcome="kept"), a_move(3, uid="U")))
+    runs("loom")
+    assert journal.runs.stayed("T", "iris") == (2, since)
+    clock.advance(60)
+    journal.runs.add_moves((a_move(4, uid="T", outcome="settled", rule="taker_has_it"),))
+    assert journal.runs.stayed("T", "iris") == (0, None)
+    assert journal.runs.stayed("U", "iris") == (0, None)
+
+
 def test_the_writes_of_one_cycle_take_two_milliseconds_at_most(
     journal: Journal, clock: FakeClock,
 ) -> None:
@@ -376,3 +399,30 @@ def test_an_end_keeps_its_moment_until_it_is_taken_back(journal: Journal, clock:
     assert journal.ends.of(["T1"])
     journal.ends.take_back("iris", ["T1"])
     assert journal.ends.of(["T1"]) == {}
+
+
+def test_what_a_node_was_given_is_counted_however_many_other_moves_there_were(
+    journal: Journal, clock: FakeClock
+) -> None:
+    """Among the newest thousand lines of all kinds there would be none of them."""
+    whys, since = ("stolen", "retried"), clock.now()
+    journal.runs.add_moves((a_move(0),))
+    clock.advance(1)
+    since = clock.now()
+    assert journal.nodes.taken(since, whys) == {}
+    journal.runs.add_moves((a_move(1), a_move(2, why="retried"), a_move(3, idle="spark"),
+                            a_move(4, outcome="kept")))  # fmt: skip
+    journal.runs.add_moves(tuple(a_move(n, why="drained") for n in range(10, 1600)))
+    assert journal.nodes.taken(since, whys) == {"loom": 2, "spark": 1}
+
+
+@pytest.mark.parametrize(("rule", "left"), [("", {}), ("taker_has_it", {"loom": 1})])
+def test_a_move_in_doubt_counts_until_its_giver_has_it_back(
+    journal: Journal, clock: FakeClock, rule: str, left: dict[str, int]
+) -> None:
+    """Seen to fail while only what was known to have moved counted: some of those had, too."""
+    since = clock.now()
+    journal.runs.add_moves((a_move(1, outcome="in_doubt"),))
+    assert journal.nodes.taken(since, ("stolen",)) == {"loom": 1}
+    journal.runs.add_moves((a_move(1, outcome="settled", why="doubt", rule=rule),))
+    assert journal.nodes.taken(since, ("stolen",)) == left

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from agent_node.strict import JsonObject
-from tests.sensors_stage import rows, within
+from tests.hub_processes import LIMIT_S, a_hub, answer, run
+from tests.sensors_stage import rows
 
-ROOT = Path(__file__).parents[2]
-LIMIT_S = 30.0
 TASKS = 1000  # a run moves 200 of them at most
 LOOK_S = 0.0005
 # After the giver was first seen to have set tasks aside; the steps that follow take some 50 ms.
@@ -98,38 +90,3 @@ def count(place: Path, sql: str) -> int:
     with closing(sqlite3.connect(f"file:{place / 'iris' / 'queue.db'}?mode=ro", uri=True)) as db:
         (found,) = db.execute(sql).fetchone()
     return int(found)
-
-
-@contextmanager
-def a_hub(place: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A hub that has said its first line."""
-    hub = subprocess.Popen(
-        [sys.executable, "-m", "arc", "up"], cwd=place, env=around(), stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        assert hub.stdout is not None
-        ready, _, _ = select.select([hub.stdout], [], [], LIMIT_S)
-        assert ready, "the hub said nothing"
-        yield hub
-    finally:
-        if hub.poll() is None:
-            hub.kill()
-        hub.communicate(timeout=LIMIT_S)
-
-
-def run(place: Path, program: str, *words: str, node: str = "") -> str:
-    """What a command says; one that fails is a failing test."""
-    env = around() | ({"AGENT_NODE_HOME": str(place / node)} if node else {})
-    ran = subprocess.run([sys.executable, "-m", program, *words], cwd=place, env=env, text=True,
-                         capture_output=True, timeout=LIMIT_S, check=False)  # fmt: skip
-    assert ran.returncode == 0, (words, ran.returncode, ran.stdout[-2000:], ran.stderr[-2000:])
-    return ran.stdout
-
-
-def answer(place: Path, *words: str) -> JsonObject:
-    return cast("JsonObject", within(json.loads(run(place, "arc", *words, "--json")), "data"))
-
-
-def around() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}

@@ -74,6 +74,42 @@ async def test_every_pair_of_doubts_has_one_end(
     assert await settle(nodes.links, await nodes.view()) == ()
 
 
+@pytest.mark.parametrize(
+    ("step", "because"),
+    [
+        ("escrow", "iris would have it back"), ("hold", "iris would give it up"),
+        ("commit", "iris gave it up"), ("abort", "iris has it back"),
+        ("activate", "iris gave it up"),
+    ],
+)  # fmt: skip
+async def test_a_dry_run_says_the_same_and_changes_nothing(
+    nodes: SomeNodes, step: str, because: str
+) -> None:
+    """Seen to fail with any of the steps said in earnest, and with what was only tried told to be
+    over: the giver refused that.
+    """
+    await moved_as_far_as(nodes, step)
+    doubts, states = await nodes.doubts(), nodes.states(1)
+    stores = [machine.store for machine in nodes.machines.values()]
+    before = ["\n".join(store._db.iterdump()) for store in stores]
+    (said,) = await settle(nodes.links, await nodes.view(), dry_run=True)
+    assert ["\n".join(store._db.iterdump()) for store in stores] == before
+    assert (await nodes.doubts(), nodes.states(1)) == (doubts, states)
+    (done,) = await settle(nodes.links, await nodes.view())
+    assert said == replace(done, because=because)
+    assert nodes.states(1) == {done.now: "READY"}
+
+
+async def test_a_dry_run_says_what_would_wait_for_a_person(nodes: SomeNodes) -> None:
+    """The node whose word that takes is asked, too."""
+    iris, life = nodes.machines["iris"].store, nodes.machines["loom"].incarnation()
+    iris.apply(m.Escrow("loom", "stolen", 60, (m.Move(xfer(1), uid(1), 1, life),)))
+    iris.apply(m.Commit((m.Settle(xfer(1), uid(1), "loom", life),)))
+    (said,) = await settle(nodes.links, await nodes.view(), dry_run=True)
+    (done,) = await settle(nodes.links, await nodes.view())
+    assert (said, said.outcome) == (done, "needs_person")
+
+
 async def test_an_escrow_that_was_called_off_is_never_held_afterwards(nodes: SomeNodes) -> None:
     """The drop is written down at the taker though it knows nothing: the hold may be late."""
     await moved_as_far_as(nodes, "escrow")

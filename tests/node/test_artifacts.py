@@ -7,6 +7,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,32 @@ def test_other_bytes_than_the_hash_says_are_thrown_away(shelf: Shelf) -> None:
     assert shelf.has(HELLO) is None
     assert leftovers(shelf) == []
     assert put(take, 0, b"hello").done
+
+
+@pytest.mark.parametrize("point", ["before_write", "before_sync", "before_rename"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_what_the_disk_failed_under_is_sent_anew(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, point: str, number: int
+) -> None:
+    """A second sync of what one sync did not write may lie. Seen to fail where the bytes were kept:
+    they were synced again and became an artifact.
+    """
+    take = Uploads(shelf)
+    put(take, 0, b"he")
+    with monkeypatch.context() as patched:
+        patched.setattr(artifacts, "failpoint", partial(fails_at, f"artifact.{point}", number))
+        with pytest.raises(OSError, match=f"artifact.{point}"):
+            put(take, 2, b"llo")
+    assert leftovers(shelf) == []
+    assert put(take, 2, b"llo") == Progress(0, done=False)
+    assert put(take, 0, b"hello") == Progress(5, done=True)
+    assert shelf.path_of(HELLO).read_bytes() == b"hello"
+
+
+def fails_at(place: str, number: int, name: str) -> None:
+    """A failpoint that the disk fails at."""
+    if name == place:
+        raise OSError(number, os.strerror(number), name)
 
 
 def test_more_bytes_than_were_announced_are_refused(shelf: Shelf) -> None:

@@ -67,6 +67,13 @@ def test_what_fits_begins_and_what_does_not_waits(
         assert "5" in why or "0" in why
 
 
+@pytest.mark.parametrize(("limit", "smaller"), [("0", False), ("0.01", True)])
+def test_no_smaller_cost_is_named_where_none_is_small_enough(limit: str, *, smaller: bool) -> None:
+    why = objection(Purse("node", "2026-03-10", Decimal(limit)), Decimal(1), 5)
+    assert why is not None
+    assert ("smaller max cost" in why) == smaller
+
+
 @pytest.mark.parametrize(("priority", "overdraft", "may"),
                          [(4, True, True), (5, True, False), (1, False, False)])  # fmt: skip
 def test_urgent_work_may_go_on_over_budget_where_that_is_said(

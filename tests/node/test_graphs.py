@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from agent_node.errors import BadInput
 from agent_node.graph_document import following, minted, read_graph
 from agent_node.graphs import TASKS_MAX, THEN_MAX, Derived, Graph
-from agent_node.readiness import Came, Edge, OnFailure, Verdict, came_of, edges_of, judge
+from agent_node.readiness import (
+    EDGES_MAX,
+    Came,
+    Edge,
+    OnFailure,
+    Verdict,
+    came_of,
+    edges_of,
+    judge,
+)
 from agent_node.references import references_of
 from agent_node.strict import JsonObject, JsonValue
 from tests.builders import uid
@@ -144,6 +153,16 @@ def test_what_is_wrong_is_one_error_that_says_where(said: JsonValue, why: str) -
         read(said)
 
 
+def test_only_a_budget_can_be_passed_by_what_is_urgent() -> None:
+    money: JsonObject = {"budget_usd": "5", "urgent_overdraft": True}
+    assert read({**document(a=[]), **money}).urgent_overdraft
+    assert not read({**document(a=[]), "budget_usd": "5"}).urgent_overdraft
+    with pytest.raises(BadInput, match=r"graph\.urgent_overdraft: there is no budget_usd"):
+        read({**document(a=[]), "urgent_overdraft": True})
+    with pytest.raises(BadInput, match="urgent_overdraft"):
+        read({**document(a=[]), **money, "urgent_overdraft": "yes"})
+
+
 def test_too_many_tasks_are_refused_also_where_they_follow() -> None:
     many: JsonObject = {f"t{number}": {"subject": "x"} for number in range(TASKS_MAX + 1)}
     with pytest.raises(BadInput, match=f"{TASKS_MAX + 1} tasks"):
@@ -152,6 +171,16 @@ def test_too_many_tasks_are_refused_also_where_they_follow() -> None:
     with pytest.raises(BadInput, match=f"{TASKS_MAX + 1} tasks with those that follow"):
         read({**document(a=[]), "then": {"title": "n", "tasks": many}})
     assert read(nested(THEN_MAX)).then is not None
+
+
+def test_more_edges_than_a_graph_may_have_are_refused() -> None:
+    """Fails where only tasks are counted: ten thousand of them may name each other a great deal."""
+    width = next(number for number in range(1000) if number * (number - 1) // 2 > EDGES_MAX)
+    tasks: JsonObject = {
+        f"t{number}": [f"t{before}" for before in range(number)] for number in range(width)
+    }
+    with pytest.raises(BadInput, match=rf"{width * (width - 1) // 2} edges; at most {EDGES_MAX}"):
+        read(document(**tasks))
 
 
 def test_a_reference_that_cannot_be_read_is_named() -> None:

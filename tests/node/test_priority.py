@@ -106,6 +106,21 @@ def _stands(one: tuple[int, int, float, float, int]) -> int:
     return standing(one[0], urgency=one[1], weight=one[2], heat=one[3])
 
 
+def test_a_slow_task_that_is_overdue_is_served_before_a_stream_of_fast_ones() -> None:
+    """The one stream that the property below has to come upon: who comes is soon worth more than
+    who waits, and one is served for each that comes.
+    """
+    slow = Turn(1, turn_of(standing(100), 1, NOW - 30_000 * MINUTE))
+    fast, now = PACES[-1], max(NOW, overdue_at(slow))
+    there = [(slow, 0)]
+    for seq in (1, 2):
+        come = arriving(standing(0), fast, arrived_ms=now, now_ms=now)
+        there.append((Turn(fast, come), seq))
+        now += 60 * MINUTE
+    assert min(there, key=lambda one: key(one[0], one[1], now)) == (slow, 0)
+    assert effective(there[1][0], now) < effective(slow, now), "without being overdue it would wait"
+
+
 hasty = st.tuples(bases, urgencies, weights, st.just(0.0), st.sampled_from(PACES[-4:]))
 
 

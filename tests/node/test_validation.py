@@ -48,6 +48,49 @@ def test_a_rule_by_which_somebody_can_judge_is_taken(rule: JsonObject) -> None:
     check_validate(rule)
 
 
+SOUND: list[JsonObject] = [
+    {"type": "object", "properties": {"type": {"type": ["string", "null"]}}, "required": ["type"]},
+    {"items": [{"type": "string"}, True], "additionalItems": False},
+    {"$schema": "http://json-schema.org/draft-03/schema#", "type": "any"},
+    {"$schema": "https://example.org/other", "type": 7},
+    {"allOf": [{"not": {"enum": [{"type": "bananas"}]}}], "const": {"type": 7}},
+    {"$defs": {"a": {"minLength": 0, "pattern": "^a"}}, "x-ours": {"type": "bananas"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", SOUND)
+def test_a_schema_that_may_be_one_is_taken(schema: JsonObject) -> None:
+    """Also by words that we do not know, and whatever stands where values do."""
+    check_validate({"kind": "json-schema", "schema": schema})
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "said"),
+    [
+        ({"type": "bananas"}, "validate.schema.type", "one of array, boolean"),
+        ({"type": []}, "validate.schema.type", "one of array"),
+        ({"type": ["string", 7]}, "validate.schema.type", "one of array"),
+        ({"properties": {"a": {"type": "strng"}}}, "validate.schema.properties.a.type", "one of"),
+        ({"properties": ["a"]}, "validate.schema.properties", "an object belongs"),
+        ({"properties": {"a": "string"}}, "validate.schema.properties.a", "a schema belongs"),
+        ({"required": "a"}, "validate.schema.required", "a list of names"),
+        ({"enum": "a"}, "validate.schema.enum", "a list belongs"),
+        ({"anyOf": []}, "validate.schema.anyOf", "a list of schemas"),
+        ({"anyOf": [True, {"minimum": "1"}]}, "validate.schema.anyOf[1].minimum", "a number"),
+        ({"items": {"maxItems": -1}}, "validate.schema.items.maxItems", "from 0 on"),
+        ({"items": {"pattern": "("}}, "validate.schema.items.pattern", "no regular expression"),
+        ({"not": None}, "validate.schema.not", "a schema belongs"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_is_none_is_refused_before_anything_is_paid(
+    schema: JsonObject, field: str, said: str
+) -> None:
+    """Seen to fail: it was taken, its program ran and was paid, and then a person had to decide."""
+    with pytest.raises(BadInput, match=said) as caught:
+        check_validate({"kind": "json-schema", "schema": schema})
+    assert caught.value.field == field
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9),
                     lambda inner: st.lists(inner, max_size=3)
                     | st.dictionaries(st.text(max_size=9), inner, max_size=3), max_leaves=9))

@@ -43,6 +43,16 @@ def test_the_first_node_of_the_readme_works_as_it_is_written(tmp_path: Path) -> 
     assert [entry.name for entry in home.iterdir()] == [".agent-node"]
 
 
+def test_what_the_demo_set_in_a_terminal_is_unset_before_a_fleet_of_ones_own() -> None:
+    text = README.read_text(encoding="utf-8")
+    block = text.split("## A fleet of your own")[1].split("```")[1]
+    set_before = re.findall(r"^export (ARC_\w+)=", text.partition(block)[0], re.MULTILINE)
+
+    assert set_before == ["ARC_FLEET"]
+    for name in set_before:
+        assert block.index(f"unset {name}") < block.index("arc init")
+
+
 def test_every_target_that_the_readme_names_is_one_of_make() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"^make ([a-z]+)", README.read_text(encoding="utf-8"), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Builds the node's zipapp and runs it on every supported Python that this machine has."""
+"""Builds the node's zipapp and runs it by every interpreter that answers on this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import agent_node
 from agent_node.packing import PackingRefused, archive_members, build_zipapp
-from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreter
+from tools.interpreters import SUPPORTED, TOO_OLD, find_interpreters
 
 OLDEST = SUPPORTED[0]
 ANSWER_WITHIN_S = 30
@@ -27,14 +28,27 @@ def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.fixture(params=SUPPORTED)
-def python(request: pytest.FixtureRequest) -> Path:
-    version: str = request.param
-    found = find_interpreter(version)
+def all_of(versions: Sequence[str]) -> list[tuple[str, Path | None]]:
+    """Each interpreter with its version; a version of which none answers stands there without."""
+    return [(version, found) for version in versions
+            for found in (*find_interpreters(version),) or (None,)]  # fmt: skip
+
+
+def named(one: tuple[str, Path | None]) -> str:
+    return f"{one[0]} {one[1] or 'none'}"
+
+
+def there(version: str, found: Path | None) -> Path:
+    """The interpreter; the test is skipped without one, but for the oldest, which has to be."""
     if found is None:
         assert version != OLDEST, f"no python{OLDEST} answers here, and it must be there"
         pytest.skip(f"needs python{version}: none answers, neither on PATH nor among pyenv's")
     return found
+
+
+@pytest.fixture(params=all_of(SUPPORTED), ids=named)
+def python(request: pytest.FixtureRequest) -> Path:
+    return there(*request.param)
 
 
 def run(python: Path, zipapp: Path, *words: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -79,16 +93,13 @@ def test_every_module_can_be_imported_with_the_standard_library_alone(
     assert (said.returncode, said.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("version", TOO_OLD)
+@pytest.mark.parametrize("old", all_of(TOO_OLD), ids=named)
 def test_a_python_too_old_is_told_so_in_one_line(
-    version: str, zipapp: Path, tmp_path: Path
+    old: tuple[str, Path | None], zipapp: Path, tmp_path: Path
 ) -> None:
-    old = find_interpreter(version)
-    if old is None:
-        pytest.skip(f"needs python{version}: none answers here")
-    said = run(old, zipapp, "version", home=tmp_path)
+    said = run(there(*old), zipapp, "version", home=tmp_path)
     assert said.returncode == 1
-    assert said.stderr == f"agent-node: needs Python 3.11 or newer, this is {version}\n"
+    assert said.stderr == f"agent-node: needs Python 3.11 or newer, this is {old[0]}\n"
 
 
 def test_the_same_sources_give_the_same_bytes(zipapp: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,8 @@ from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.hub import Hub
 from arc.operations.nodes_fence import nodes_fence
-from arc.sensor import SensorReport
+from arc.sensor import Moved, SensorReport
+from tests.builders import uid, xfer
 from tests.hub_builders import TimedLink
 from tests.sensors_stage import Scene, rows, within
 
@@ -259,6 +261,22 @@ def test_a_machine_can_be_fenced_when_the_journal_was_lost(scene: Scenes) -> Non
     assert isinstance(tasks, list)
     assert (told.exit, told.data["refused"], len(tasks)) == (0, "", 3)
     assert night.waiting("iris") == 12
+
+
+def test_the_caps_that_slide_count_steals_behind_whatever_else_moved(scene: Scenes) -> None:
+    """With `on_idle` a node gets three in an interval, not three at each cycle of it.
+
+    Seen to fail while the newest thousand moves of all kinds were counted: a drain hid the steals.
+    """
+    night = a_night(lambda: scene(on_idle=True))
+    stolen = [Moved(xfer(n), uid(n), "iris", "loom", "moved") for n in range(1, 4)]
+    drained = [replace(stolen[0], xfer=xfer(n), why="drained") for n in range(4, 1104)]
+    night.hub.journal.runs.add_moves((*stolen, *drained))
+    report = night.run(REBALANCE)
+    assert report.acted == 0
+    assert "receiver_has_room" in {one.rule for one in report.decisions}
+    night.passes(301)
+    assert night.run(REBALANCE).acted == 3
 
 
 def test_a_refusal_is_remembered(scene: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:

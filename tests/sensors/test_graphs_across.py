@@ -166,6 +166,22 @@ def test_a_dead_letter_elsewhere_does_to_its_dependents_what_their_edges_say(
     assert (state(day, "inbox", 2), graph_state(day)) == (child, graph)
 
 
+def test_a_dead_letter_that_a_person_cancels_lives_again_for_nobody(day: Scene) -> None:
+    """Seen to fail: the cancel was taken for another end, so the graph was opened, and failed once
+    more before everybody's eyes.
+    """
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    runs_it(day, "iris", how="failed")
+    day.run(GRAPHS)
+    assert graph_state(day) == "failed"
+    day.asks("iris", "cancel", uid=uid(1), reason="no use")
+    day.run(HEALTH)
+    assert day.hub.journal.outbox.revived() == ()
+    day.run(GRAPHS)
+    assert graph_state(day) == "failed"
+
+
 def test_a_member_that_a_person_retries_brings_its_dependents_back(day: Scene) -> None:
     """Without `alive`, the child stays cancelled although its parent completed."""
     submitted(day, a_graph(("b", "a")))
@@ -417,6 +433,31 @@ def test_cancelling_a_graph_reaches_members_on_a_node_that_was_away(day: Scene) 
     assert day.tells(dag_cancel, dag=DAG, reason="wrong", by="human:ann").exit == 0
 
 
+def test_a_child_that_is_born_into_a_cancelled_graph_is_cancelled(day: Scene) -> None:
+    """Its node was away when a person cancelled the graph, so the word came after the birth. Fails
+    where the home lets it join, and where the hub leaves it alone once the home has refused it.
+    """
+    submitted(day, a_graph(("b", "a")))
+    day.run(ROUTER)
+    machine = day.fleet.machines["iris"]
+    got = machine.store.apply(c.Claim("iris"))
+    assert isinstance(got, c.Claimed)
+    machine.store.apply(c.Started(got.task.uid, got.n, 42, 99, machine.clock.boot_id()))
+    day.off("iris")
+    day.tells(dag_cancel, dag=DAG, reason="wrong", by="human:ann")
+    born(day, "iris", got, 7)
+    machine.off = False
+    assert state(day, "iris", 7) == "READY"
+    day.run(GRAPHS)
+    assert [one.uid for one in day.hub.journal.outbox.owed_cancels()] == [uid(7)]
+    day.run(GRAPHS)
+    assert state(day, "iris", 7) == "CANCELLED"
+    why = day.asks("iris", "show", uid=uid(7))
+    assert "its graph was cancelled" in str(why["events"])
+    assert graph_state(day) == "cancelled"
+    assert (day.hub.journal.outbox.births(), day.hub.journal.outbox.owed_cancels()) == ((), ())
+
+
 def test_a_graph_is_cancelled_only_with_a_word_why(day: Scene) -> None:
     submitted(day, a_graph(("b", "a")))
     with pytest.raises(Exception, match="takes a word why"):
@@ -637,3 +678,20 @@ def test_the_journal_keeps_an_end_for_as_long_as_somebody_was_told_of_it(day: Sc
     journal.outbox.telling("inbox", [EndHeard(uid(1), "iris", "CANCELLED", "")])
     journal.prune()
     assert journal.outbox.revived() == ()
+
+
+def test_an_end_that_an_older_hub_told_is_not_taken_back_for_want_of_its_number(
+    day: Scene,
+) -> None:
+    """Fails where a number that was never written down differs from every other one."""
+    from arc.decisions.outbox import EndHeard
+    from arc.journal_ends import TaskEnd
+
+    journal: Journal = day.hub.journal
+    journal.ends.note([TaskEnd("iris", uid(1), "FAILED", day.hub.clock.now(), seq=7)])
+    journal.outbox.telling("inbox", [EndHeard(uid(1), "iris", "FAILED", "", seq=7)])
+    assert journal.outbox.revived() == ()
+    journal._rows.write("UPDATE end_told SET seq = NULL")
+    assert journal.outbox.revived() == ()
+    journal.outbox.telling("inbox", [EndHeard(uid(1), "iris", "FAILED", "", seq=3)])
+    assert journal.outbox.revived() == (("inbox", uid(1)),)

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc.decisions.domains import Role
-from arc.simulate.advice import advise
+from arc.simulate.advice import TRIED, advise
 from arc.simulate.comparing import compare
 from arc.simulate.engine import Run, jobs_in_order, simulate
 from arc.simulate.ledger import Ended
 from arc.simulate.policies import parse_policy
 from arc.simulate.scene import INBOX, Away, Job, Kind, Place, Scene
 from arc.simulate.wanted import Wanted, all_scenes, source_of
+from arc.text.simulate import _advice
 from tests.fleet_builders import DOMAINS
 
 NAMES = ("ada", "bob", "cy")
@@ -155,6 +156,22 @@ def test_advice_about_many_tasks_is_cut_short_and_says_so(
     found = advise(parse_policy("arc0"), five)
     assert found.cut
     assert sum(len(scene.jobs) for scene in five) * found.runs / len(five) <= 4000
+
+
+def test_advice_that_cannot_try_each_change_once_takes_no_time_and_says_so(
+    five: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: it ran the first changes of the table, which took as long as all that was asked
+    for, and then said that no limit would be changed.
+    """
+    tasks = sum(len(scene.jobs) for scene in five)
+    one_round = 1 + sum(len(values) for _, values in TRIED["arc0"])
+    monkeypatch.setattr("arc.simulate.advice.RUNS_MAX", one_round * len(five) - 1)
+    monkeypatch.setattr("arc.simulate.advice.TASKS_MAX", tasks * 1000)
+    found = advise(parse_policy("arc0"), five)
+    assert (found.cut, found.runs, found.changes) == (True, 0, ())
+    said = "\n".join(_advice({"policy": "arc0", "runs": 0, "cut": True, "changes": []}))
+    assert said.startswith("No other limits of arc0 were tried: the scenes are too large")
 
 
 def test_a_task_is_stolen_as_often_as_its_hops_allow_and_once_more(five: list[Scene]) -> None:

@@ -17,7 +17,7 @@ from arc.sensor import Moved
 from arc.simulate.engine import Run
 from arc.simulate.history_source import DOUBTS, Remembered, scene_of_history
 from arc.simulate.what_if import _Frame, _simulated, policy_of, replayed
-from tests.builders import START, uid, xfer
+from tests.builders import START, a_task, uid, xfer
 from tests.hub.test_history import claims, ends, looks
 from tests.hub_builders import TimedLink
 from tests.hub_nodes import twisted
@@ -179,6 +179,24 @@ def test_all_three_end_where_the_first_replay_does(
         assert all(end <= 900 for some in one["stretches"].values() for _, end in some)
     assert (short["reality"]["waited"], short["reality"]["moves"]) == (2, 0)
     assert any("replayed up to 2026-03-10T04:00:00" in one for one in short["cut"])
+
+
+def test_of_too_many_tasks_the_oldest_are_left_out_and_how_much_that_was_is_told(
+    day: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: the rest was taken for the whole."""
+    looks(day)
+    for number in (1, 2):
+        goes_on(day, 6)
+        day.fleet.machines["iris"].store.apply(c.Add((a_task(number, **ANYWHERE),)))
+        ends(day, "iris", *claims(day, "iris"))
+    goes_on(day, 1)
+    whole = played(day)
+    assert (whole["left_out_s"], whole["asked_s"]) == (0, whole["compared_s"])
+    monkeypatch.setattr("arc.simulate.what_if.TASKS_MAX", 1)
+    cut = played(day)
+    assert cut["left_out_s"] > 0
+    assert cut["left_out_s"] + cut["compared_s"] == pytest.approx(cut["asked_s"], abs=1)
 
 
 def test_the_fleets_own_limits_are_played_beside_the_others_and_both_are_cut_alike(

@@ -25,6 +25,7 @@ from typing import Any
 
 from tests.chaos.checker import read_ledger
 from tests.node.daemon.living import rows_of
+from tests.ssh.breaking import faults_of
 from tests.ssh.chaos_faults import FAULTS, Fault, create_then_close, struck, tracebacks
 from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.ground import CommandFailed, run
@@ -155,13 +156,15 @@ class Chaos:
         self.fleet.added += [str(one["uid"]) for one in json.loads(ran.stdout)["data"]["results"]]
 
     def _try(self, what: Callable[[], object]) -> None:
-        """What is not acknowledged does not count; how it failed does."""
+        """What is not acknowledged does not count; how it failed does, and that we broke."""
         try:
             what()
         except (CommandFailed, TimeoutExpired) as error:
             self.report.refused[type(error).__name__] += 1
-        except (AssertionError, ValueError, KeyError):
+            self.report.broken += faults_of(error)
+        except (AssertionError, ValueError, KeyError) as error:
             self.report.refused["not answered"] += 1
+            self.report.broken += faults_of(error)
 
     # --- The end ----------------------------------------------------------------------------------
 
@@ -224,7 +227,7 @@ class Chaos:
         report.lost = [*found.lost]
         report.duplicated = [*found.overlapped, *found.two_places, *found.accepted_twice]
         report.unexpected = [*found.invented]
-        report.broken = tracebacks(fleet)
+        report.broken = [*dict.fromkeys([*report.broken, *fleet.faults, *tracebacks(fleet)])]
         return report
 
 

@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from agent_node.lines import line_of
 from tests.node.daemon.living import children_of
+from tests.ssh.breaking import faults_in_log
 from tests.ssh.fleet import SshFleet
 from tests.ssh.ground import CommandFailed
 from tests.ssh.lab_node import Home
@@ -220,14 +220,7 @@ def struck(fleet: SshFleet, fault: Fault, home: Home, dice: Random) -> Iterator[
 
 
 def tracebacks(fleet: SshFleet) -> list[str]:
-    """Every log in which a program of ours said how it broke; the first lines of each."""
+    """What a program of ours said in any log when it broke; the first lines of each."""
     logs = [fleet.place / "hub.log", *(home.node.path(f"{home.path}/daemon.log")
                                        for home in fleet.homes.values())]  # fmt: skip
-    return [f"{log}: {said}" for log in logs for said in _broken(log)]
-
-
-def _broken(log: Path) -> list[str]:
-    if not log.exists():
-        return []
-    parts = log.read_text(encoding="utf-8", errors="replace").split("Traceback (most recent")
-    return [part.strip()[-400:] for part in parts[1:]]
+    return [said for log in logs for said in faults_in_log(log)]

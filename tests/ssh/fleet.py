@@ -26,8 +26,9 @@ from arc.links.hostkeys import HostKeys, parse_host_key
 from tests.chaos import program
 from tests.chaos.checker import Findings, judge, read_ledger
 from tests.hub.cli.desk import ENVIRON, Ran
+from tests.ssh.breaking import faults_in
 from tests.ssh.lab import Lab
-from tests.ssh.lab_node import Home
+from tests.ssh.lab_node import Home, LabNode
 from tools.sources import ROOT
 
 NAMES = ("iris", "loom", "spark", "forge", "quill")
@@ -63,18 +64,28 @@ class SshFleet:
         self.public = make_key_pair(self.state, comment="arc-hub")
         self.homes: dict[str, Home] = {}
         self.added: list[str] = []
+        self.faults: list[str] = []  # of ours, as any command told of one, whoever read it
         lines = []
         for name, node in zip(names, lab.start(len(names), disk_mb=disk_mb), strict=True):
-            run = [node.python, "-I", "-S", PROGRAM, "/shared"]
-            node.write(PROGRAM, Path(program.__file__).read_bytes())
-            self.homes[name] = node.install(name=name, hub_key=self.public, run=run, slots=2)
-            self.trust(name)
+            self._furnish(name, node)
             lines.append(f"  - {{name: {name}, host: {node.address}, user: agent}}\n")
         top = SETTINGS.format(policy=policy, every=every)
         self.file.write_text(top + "".join(lines) + more, encoding="utf-8")
         for home in self.homes.values():
             home.start_daemon()
         self.hub: subprocess.Popen[bytes] | None = None
+
+    def also(self, name: str) -> Home:
+        """One more machine, at work, for an entry of fleet.yaml that stands there already."""
+        self._furnish(name, *self.lab.start(1))
+        self.homes[name].start_daemon()
+        return self.homes[name]
+
+    def _furnish(self, name: str, node: LabNode) -> None:
+        run = [node.python, "-I", "-S", PROGRAM, "/shared"]
+        node.write(PROGRAM, Path(program.__file__).read_bytes())
+        self.homes[name] = node.install(name=name, hub_key=self.public, run=run, slots=2)
+        self.trust(name)
 
     def trust(self, name: str) -> None:
         """Pin the host key that the node has now."""
@@ -111,7 +122,9 @@ class SshFleet:
         out, err = io.StringIO(), io.StringIO()
         around = Around(environ=ENVIRON, stdin=io.BytesIO(), stdout=out, stderr=err,
                         ask=ask_the_hub, clock=WallClock(), fleet=self.file)  # fmt: skip
-        return Ran(run_command(list(words), around), out.getvalue(), err.getvalue())
+        ran = Ran(run_command(list(words), around), out.getvalue(), err.getvalue())
+        self.faults += faults_in(ran.out + ran.err)
+        return ran
 
     def data(self, *words: str) -> Any:
         """The same as JSON; a refusal is a failure of the test."""

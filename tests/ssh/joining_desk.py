@@ -58,11 +58,11 @@ class Operator:
         return Ran(code, out.getvalue(), err.getvalue())
 
     def add(self, node: LabNode, *more: str, name: str = "iris", typed: str | None = None,
-            sure: bool = True) -> Ran:  # fmt: skip
+            sure: bool = True, **environ: str) -> Ran:  # fmt: skip
         """`arc nodes add` for this node; `sure`: with the true fingerprint."""
         known = ["--fingerprint", key_of(node).fingerprint] if sure else []
         return self.arc("nodes", "add", f"agent@{node.address}:{node.port}", "--name", name,
-                        *known, *more, typed=typed)  # fmt: skip
+                        *known, *more, typed=typed, **environ)  # fmt: skip
 
     def joined(self, node: LabNode, *more: str) -> Any:
         """The data of a join that has to work."""

@@ -16,7 +16,7 @@ from statistics import median
 
 import pytest
 
-from arc.links.pausing import REFUSED_MOST_S
+from arc.links.pausing import MOST_S, REFUSED_MOST_S
 from tests.chaos.checker import read_ledger
 from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.heard import cycles, next_cycles, noticed, now, usual, usual_gap, well_again
@@ -26,6 +26,8 @@ from tools.sources import ROOT
 
 NOTICED_S = 15.0
 SETTLED_S = 10.0
+BACK_S = MOST_S + 5.0  # a try is due, and then comes the look that finds the node well
+STARTED_S = 30.0  # a hub starts, meets every node, and answers
 LET_IN_AGAIN_S = REFUSED_MOST_S + 5.0  # a refused login is tried so seldom; then comes a look
 GROWTH_MAX = 16 * 1024 * 1024  # bytes of the hub under endless output
 KEYS = "/home/agent/.ssh/authorized_keys"
@@ -158,6 +160,9 @@ def machines_are_mended(fleet: SshFleet, keys: bytes) -> None:
     took = fleet.until(lambda: "disk" not in fleet.needs("forge"), "room", limit_s=SETTLED_S)
     print(f"room on the disk is seen after {took:.1f} s")
     set_clock(fleet, "quill", 0)
+    took = fleet.until(lambda: "clock" not in fleet.needs("quill") and fleet.shown("quill")["seen"],
+                       "the clock is right again", limit_s=BACK_S)  # fmt: skip
+    print(f"a clock that is right again is seen after {took:.1f} s")
 
 
 def make_room(fleet: SshFleet, name: str) -> None:
@@ -187,13 +192,14 @@ def test_a_hub_that_dies_is_lost_or_doubled_costs_no_task(lab: Lab, tmp_path: Pa
     uids = fleet.add(20)
     fleet.kill_hub()
     assert fleet.arc("status").code in (0, 3)
-    fleet.up()
+    works_again(fleet, "killed")
     second = subprocess.run(
         [sys.executable, "-m", "arc", "--fleet", str(fleet.file), "up"], cwd=ROOT, text=True,
         capture_output=True, timeout=30, check=False,
     )  # fmt: skip
     assert second.returncode == 8, second.stderr
     assert second.stderr.count("error[") == 1
+    assert all(fleet.shown(name)["seen"] for name in fleet.homes), "the first one works on"
     uids += fleet.add(10)
     fleet.until(lambda: fleet.data("status")["inbox"]["pending"] == 0, "the hub gave all away")
     fleet.until(lambda: not fleet.data("doubts", "list")["doubts"], "no move is under way")
@@ -208,9 +214,19 @@ def test_a_hub_that_dies_is_lost_or_doubled_costs_no_task(lab: Lab, tmp_path: Pa
     assert refused.code != 0
     assert "take over" in refused.out + refused.err
     fleet.kill_hub()
-    fleet.up("--take-over")
+    works_again(fleet, "lost", "--take-over")
     uids += fleet.add(4)
     ends_clean(fleet, uids)
+
+
+def works_again(fleet: SshFleet, what: str, *words: str) -> None:
+    """How soon a hub that is started again sees every node, and its gifts are taken."""
+    began = time.monotonic()
+    fleet.up(*words)
+    fleet.until(lambda: all(fleet.shown(name)["seen"] for name in fleet.homes), "all are met")
+    took = time.monotonic() - began
+    print(f"hub {what}: it sees every node {took:.1f} s after it was started")
+    assert took < STARTED_S
 
 
 def memory_of(pid: int) -> int:
@@ -240,7 +256,8 @@ def turn_hostile(fleet: SshFleet, name: str, mode: str) -> None:
 def test_a_hostile_node_costs_the_cycle_of_the_others_a_tenth_at_most(
     lab: Lab, tmp_path: Path, mode: str
 ) -> None:
-    """By the same cycle with and without it: a tenth of the two seconds that a cycle has.
+    """By the same cycle with and without it: a tenth of the two seconds that a cycle has, and the
+    fastest cycle half of that. The one that finds it out is not counted.
 
     How its own time, some milliseconds, compares is told by tests/ssh/test_hostile_share.py.
     """
@@ -255,6 +272,7 @@ def test_a_hostile_node_costs_the_cycle_of_the_others_a_tenth_at_most(
     print(f"{mode}: {1000 * without:.0f} ms; beside it {[round(1000 * one) for one in beside]}")
     assert median(beside) - without <= 0.1 * 2
     assert usual(beside) - without <= 0.1 * 2
+    assert min(beside) - without <= 0.1  # whoever else uses the machine is not in the fastest
     assert fleet.shown("iris")["seen"]
 
 
@@ -265,6 +283,7 @@ def test_hostile_nodes_hold_nobody_up_and_fill_no_memory(lab: Lab, tmp_path: Pat
     fleet.until(lambda: all(fleet.shown(name)["seen"] for name in fleet.homes), "all are met")
     fleet.until(lambda: len(cycles(fleet, HEALTH)) >= 3, "it has looked a few times")
     before, began = memory_of(arc_pid(fleet)), now()
+    keys = {name: fleet.homes[name].node.read(KEYS) for name in fleet.homes}
     for name, mode in (("loom", "stderr"), ("spark", "endless"), ("forge", "loris")):
         turn_hostile(fleet, name, mode)
     for name in ("loom", "spark", "forge"):
@@ -285,4 +304,16 @@ def test_hostile_nodes_hold_nobody_up_and_fill_no_memory(lab: Lab, tmp_path: Pat
     assert gap < 2.5  # of the two seconds that were asked for
     uids = fleet.add(6)
     fleet.until(lambda: fleet.done(uids), "those that are well work on", limit_s=20)
-    assert fleet.books().clean
+    for name in ("loom", "spark", "forge"):
+        took = turn_well(fleet, name, keys[name])
+        print(f"{name} is itself again, and back after {took:.1f} s")
+    uids += fleet.add(6, "--to", "spark", pinned=True)
+    ends_clean(fleet, uids)
+
+
+def turn_well(fleet: SshFleet, name: str, keys: bytes) -> float:
+    """The node itself answers there again; how soon the hub has noticed that, unasked."""
+    node, began = fleet.homes[name].node, now()
+    node.write(KEYS, keys, mode=0o600, user="agent")
+    begin_anew(node)
+    return well_again(fleet, name, began, within_s=LET_IN_AGAIN_S)

@@ -50,6 +50,9 @@ THREATS = (
           test_ten_minutes_are_the_most
         ssh/test_rotating.py
           test_the_steps_for_a_new_key_work_as_they_stand
+        ssh/test_sshd_profile.py
+          test_the_profile_of_the_page_leaves_a_key_without_limits_nothing_but_the_node
+          test_the_profile_of_the_page_refuses_openssh_itself
         threats/test_hub_compromise.py
           test_what_the_stolen_key_asks_for_in_its_ssh_command_is_ignored
         threats/test_our_files.py
@@ -59,6 +62,7 @@ THREATS = (
           test_a_lying_node_ruins_no_work_but_its_own_and_what_it_was_given
           test_a_report_that_cannot_be_true_is_named_with_its_node
           test_an_answer_that_cannot_be_true_is_named_with_its_move
+          test_what_a_node_says_it_holds_and_does_not_is_kept_at_its_giver_for_a_person
         threats/test_lying_graphs.py
           test_nobody_ends_a_task_that_another_node_has
           test_no_child_is_born_into_a_graph_by_a_node_that_never_ran_its_parent
@@ -234,6 +238,9 @@ THREATS = (
           test_the_whole_page_turns_away_what_its_guards_turn_away_and_changes_nothing
           test_the_token_is_wanted_for_data_and_never_in_the_address
           test_a_body_is_counted_while_it_comes_whatever_it_says_of_its_length
+        web/test_web_sockets.py
+          test_who_asks_for_a_web_socket_is_answered_as_anybody_else
+          test_the_application_says_nothing_to_a_web_socket_that_a_server_lets_through
         web/test_serving.py
           test_a_socket_is_for_its_owner_and_takes_the_place_of_a_dead_one_alone
           test_where_others_reach_the_page_it_wants_a_token_and_says_how_to_make_one

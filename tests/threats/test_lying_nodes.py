@@ -19,6 +19,8 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.limits import StealLimits
 from arc.errors import NodeSilent, OutcomeUnknown
 from arc.links import READS, EventHeard, Met, Told
+from arc.operations.doubts import doubts_list, doubts_settle
+from arc.operations.status import status
 from tests.builders import a_task, uid, xfer
 from tests.hub_builders import NAMES
 from tests.sensors_stage import Scene
@@ -69,6 +71,14 @@ def claims_all(asked: JsonObject, result: JsonObject) -> JsonObject:
         for one in moves if isinstance(one, dict)]}  # fmt: skip
 
 
+def holds_nothing(asked: JsonObject, result: JsonObject) -> JsonObject:
+    """`held` for whatever was sent; its queue never hears of it."""
+    moves = asked["moves"]
+    assert isinstance(moves, list)
+    return {"results": [{"xfer": one["xfer"], "outcome": "held"}
+                        for one in moves if isinstance(one, dict)]}  # fmt: skip
+
+
 def offers_others_tasks(asked: JsonObject, result: JsonObject) -> JsonObject:
     """Its queue is full of tasks that wait on other nodes."""
     tasks: list[JsonValue] = [
@@ -106,7 +116,7 @@ LIES: dict[str, Lie] = {
     "offers the tasks of others": answers("candidates", offers_others_tasks),
     "hands out tasks it never had": answers("escrow", claims_all),
     "never lets go of what was committed": answers("commit", each(outcome="unknown")),
-    "says held and holds nothing": idle_too(answers("hold", each(outcome="held"))),
+    "says held and holds nothing": idle_too(answers("hold", holds_nothing)),
     "refuses after it took": idle_too(answers("hold", each(outcome="refused", because={
         "rule": "queue_full", "text": "\x1b[2Jno"}))),
     "says activated and is not": idle_too(answers("activate", each(outcome="activated"))),
@@ -119,17 +129,21 @@ LIES: dict[str, Lie] = {
     "another life in every answer": says(incarnation="01ZZZZZZZZZZZZZZZZZZZZZZZZ"),
 }  # fmt: skip
 # What an honest story never asks for: the lie waits for a doubt that does not come.
-NEVER_ASKED = {"calls every abort committed", "says held and holds nothing"}
+NEVER_ASKED = {"calls every abort committed"}
+KEPT_BACK = {"says held and holds nothing": "hold"}  # the word that its queue never hears
 GIVING = {"hands out tasks it never had", "never lets go of what was committed",
           "garbage for every word of a move"}  # lies that only who has most can tell
 SWALLOWS = {"swallows what it is given", "never answers a word of a move"}
 
 
 class LyingLink:
-    """The liar's link: its true answers, changed; or no answer at all."""
+    """The liar's link: its true answers, changed; or no answer at all.
 
-    def __init__(self, link: Any, lie: Lie, *, mute: bool = False) -> None:
-        self._link, self._lie, self._mute = link, lie, mute
+    The word `kept_back` never comes to its queue; what is answered to it is the lie alone.
+    """
+
+    def __init__(self, link: Any, lie: Lie, *, mute: bool = False, kept_back: str = "") -> None:
+        self._link, self._lie, self._mute, self._kept_back = link, lie, mute, kept_back
         self.name: str = link.name
         self.lies = 0
 
@@ -145,6 +159,9 @@ class LyingLink:
     async def ask(
         self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
     ) -> JsonObject:
+        if do == self._kept_back:
+            self.lies += 1
+            return self._lie(do, fields or {}, {})
         result: JsonObject = await self._link.ask(do, fields, timeout_s=timeout_s)
         if self._mute and do not in READS:
             self.lies += 1
@@ -192,6 +209,14 @@ def rows(scene: Scene, name: str) -> dict[str, str]:
     return dict(store._db.execute("SELECT uid, state FROM task").fetchall())
 
 
+def keeps_copy(scene: Scene, name: str, uid: str) -> bool:
+    """Whether it has the whole task of which it let go, until its taker is known to have it."""
+    db = scene.fleet.machines[name].store._db
+    kept = db.execute("SELECT spec FROM tombstone WHERE uid = ? AND settled_at IS NULL", (uid,))
+    found = kept.fetchone()
+    return found is not None and bool(found[0])
+
+
 def live(scene: Scene) -> Counter[str]:
     """How many honest nodes (and the hub) have a row of each task that runs or may run."""
     found: Counter[str] = Counter()
@@ -209,7 +234,8 @@ def test_a_lying_node_ruins_no_work_but_its_own_and_what_it_was_given(
         give_the_most(scene)
     before = {name: set(rows(scene, name)) for name in NAMES}
     change = LIES.get(lie, says(**IDLE))
-    link = LyingLink(scene.hub.links[LIAR], change, mute=lie == "never answers a word of a move")
+    link = LyingLink(scene.hub.links[LIAR], change, mute=lie == "never answers a word of a move",
+                     kept_back=KEPT_BACK.get(lie, ""))  # fmt: skip
     scene.hub.links[LIAR] = link
     reports = []
     for _ in range(CYCLES):
@@ -271,6 +297,56 @@ def test_an_answer_that_cannot_be_true_is_named_with_its_move(scene: Scene, lie:
     assert against, moves
     assert [one for one in against if not (one.rule or one.because)] == []
     assert not any("\x1b" in one.because for one in against)
+
+
+def test_what_a_node_says_it_holds_and_does_not_is_kept_at_its_giver_for_a_person(
+    scene: Scene,
+) -> None:
+    """Its giver let go of it by the liar's word, and nobody else was told to run it.
+
+    Guards: with `hub.undecided` never set, nothing of it stands under NEEDS YOU; with what was
+    said before forgotten in `_undecided`, nothing does while the liar is away.
+    """
+    lie = "says held and holds nothing"
+    mine = {name: set(rows(scene, name)) for name in HONEST}
+    scene.hub.links[LIAR] = LyingLink(scene.hub.links[LIAR], LIES[lie], kept_back="hold")
+    given = [one for one in scene.run("fleet-rebalance").moves if one.idle == LIAR]
+    assert {one.outcome for one in given} == {"in_doubt"}
+    assert needs_of(scene) == [], "the next cycle may end it"
+    for one in given:
+        assert one.uid in mine[one.busy], "of its own giver"
+        assert keeps_copy(scene, one.busy, one.uid), "its giver's own"
+        assert [name for name in NAMES if one.uid in rows(scene, name)] == []
+
+    scene.passes(300)
+    assert f"{len(given)} doubts for a person" in scene.run("fleet-rebalance").summary
+    listed = {str(one["uid"]) for one in objects(scene.tells(doubts_list).data["doubts"])}
+    assert {one.uid for one in given} <= listed
+    (said,) = needs_of(scene)
+    assert said["node"] == "iris"
+    first, text = min(one.uid for one in given), str(said["text"])
+    assert text.startswith(
+        f"{len(given)} moves to {LIAR} cannot be ended without you ({first}, …): "
+        f"{LIAR} answers activate with unknown")  # fmt: skip
+    scene.off(LIAR)
+    scene.run("fleet-rebalance")
+    assert needs_of(scene) == [said], "it still waits for a person while its taker is away"
+    scene.fleet.machines[LIAR].off = False
+    again = scene.tells(doubts_settle, tasks=[one.uid for one in given], yes=True)
+    assert again.exit == 0, again.data
+    assert {rows(scene, one.busy)[one.uid] for one in given} == {"READY"}
+    assert needs_of(scene) == [], "a person has decided"
+
+
+def needs_of(scene: Scene) -> list[JsonObject]:
+    """What waits for a person by the words of `arc status`, of moves that are not over."""
+    return [one for one in objects(scene.tells(status).data["needs_you"])
+            if one["try"] == "arc doubts list"]  # fmt: skip
+
+
+def objects(found: JsonValue) -> list[JsonObject]:
+    assert isinstance(found, list)
+    return [one for one in found if isinstance(one, dict)]
 
 
 def test_there_are_twenty_ways_and_more() -> None:

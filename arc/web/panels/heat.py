@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject, JsonValue
-from arc.history_seen import NodeShares
+from arc.decisions.stranded import NOBODY_LOOKED
+from arc.history_seen import NodeShares, Shares, StrandedStretch
 
-from .asked import nodes_of, whole_of, window_of
+from .asked import Window, nodes_of, whole_of, window_of
+from .causes import by_cause_of, cause_of
 
 if TYPE_CHECKING:
     from arc.history import History
@@ -23,6 +26,7 @@ DEEPEST = len(DIGITS) - 1
 def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
     """One letter a node and stretch: `u`nknown, `p`aused, `b`usy, `i`dle; beside it the tenths of
     it that were stranded, and how many tasks waited (a digit of base 36, `.` where nobody knows).
+    A stranded node has its seconds by cause, and the tenths in which nobody looked, if any.
     """
     window = window_of(query, now)
     buckets = whole_of(query, "buckets", BUCKETS, low=10, high=500)
@@ -30,12 +34,20 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     wanted = nodes_of(query)
     nodes = [one for one in shares.nodes if wanted is None or one.node in wanted]
     nodes.sort(key=lambda one: (-sum(one.stranded), one.node))
-    rows: list[JsonValue] = [_row(one, shares.step_s) for one in nodes[:NODES_MAX]]
+    kept: defaultdict[str, list[StrandedStretch]] = defaultdict(list)
+    for stretch in history.stranded(window.since, window.until):
+        kept[stretch.node].append(stretch)
+    rows: list[JsonValue] = [
+        {**_row(one, shares.step_s), **_causes(kept[one.node], shares, window)}
+        for one in nodes[:NODES_MAX]
+    ]  # fmt: skip
     return {
         "since": int(window.since.timestamp() * 1000),
         "until": int(window.until.timestamp() * 1000), "live": window.live,
         "step_s": shares.step_s, "nodes": rows, "fleet": len(nodes),
         "stranded_s": round(sum(sum(one.stranded) for one in nodes) * shares.step_s, 1),
+        "by_cause": by_cause_of((stretch for one in nodes for stretch in kept[one.node]),
+                                window.since, window.until),
         "cost_usd": round(sum(sum(one.cost_usd) for one in nodes), 4),
     }  # fmt: skip
 
@@ -55,6 +67,32 @@ def _row(one: NodeShares, step_s: float) -> JsonObject:
         "node": one.node, "stranded_s": round(sum(one.stranded) * step_s, 1),
         "states": "".join(states), "loud": "".join(loud), "depth": "".join(depth),
     }
+
+
+def _causes(kept: Sequence[StrandedStretch], shares: Shares, window: Window) -> JsonObject:
+    """What kept it stranded; nothing of a node that was not."""
+    if not kept:
+        return {}
+    unlooked = [one for one in kept if cause_of(one) == NOBODY_LOOKED]
+    told: JsonObject = {"by_cause": by_cause_of(kept, window.since, window.until)}
+    if unlooked:
+        told["unlooked"] = "".join(map(_tenths, _in_buckets(unlooked, shares, window)))
+    return told
+
+
+def _in_buckets(
+    stretches: Sequence[StrandedStretch], shares: Shares, window: Window
+) -> list[float]:
+    """The share of each bucket that they take."""
+    step = shares.step_s
+    found = [0.0] * round(window.seconds / step)
+    for one in stretches:
+        begun = max(window.after(one.since), 0.0)
+        end = min(window.after(one.until), window.seconds)
+        for bucket in range(int(begun / step), min(int(end / step) + 1, len(found))):
+            part = min(end, (bucket + 1) * step) - max(begun, bucket * step)
+            found[bucket] = min(found[bucket] + max(part, 0.0) / step, 1.0)
+    return found
 
 
 def _tenths(share: float) -> str:

@@ -11,6 +11,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.history_seen import UNKNOWN, Sample
 
 from .asked import window_of
+from .causes import by_cause_of
 
 if TYPE_CHECKING:
     from arc.history import History
@@ -27,6 +28,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
         if one.at <= at:
             last[one.node] = one
     stranded = history.stranded(at - DAY, at)
+    then = [one for one in stranded if one.since <= at <= one.until]
     feeds = history.feeds(at - DAY, at)
     spent = history.spent(at - DAY, at)
     forgotten = sorted({one.name for one in history.nodes() if one.since <= at} - {*last})
@@ -38,7 +40,9 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
         "waiting": sum(one.pending for one in known), "running": sum(one.running for one in known),
         "moved_24h": sum(one.moves for one in feeds),
         "stranded_24h_s": round(sum(one.seconds_in(at - DAY, at) for one in stranded), 1),
-        "stranded_now": [one.node for one in stranded if one.since <= at <= one.until],
+        "stranded_now": [one.node for one in then], "by_cause": by_cause_of(stranded, at - DAY, at),
+        "stranded_because": [{"node": one.node, "cause": one.cause, "rule": one.rule,
+                              "uid": one.uid, "beside": one.beside} for one in then],
         "cost_24h_usd": format(sum(map(sum, spent.nodes.values())), ".4f"),
     }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING
@@ -27,7 +28,12 @@ def moves_of(
     """The newest moves that were carried out between these nodes; the others are counted."""
     every = history.moves(window.since, window.until)
     known = set(nodes)
-    done = [one for one in every if one.outcome == "moved" and {one.busy, one.idle} & known]
+    meant = {one.xfer: one.why for one in reversed(every) if one.why != "doubt"}
+    came = {one.xfer: replace(one, why=meant.get(one.xfer, one.why))
+            for one in reversed(every) if one.arrived}  # fmt: skip
+    done = [one for one in reversed(came.values()) if {one.busy, one.idle} & known]
+    doubted = {one.xfer for one in every if one.outcome == "in_doubt"}
+    over = {one.xfer for one in every if one.outcome == "settled"} | came.keys()
     typical = {node: _typical(stints) for node, stints in ran.items()}
     begun = {(one.uid, one.node): one for stints in ran.values() for one in reversed(stints)}
     shown: list[JsonValue] = [
@@ -37,7 +43,7 @@ def moves_of(
     ]  # fmt: skip
     return {"shown": shown, "moved": len(done),
             "refused": sum(one.outcome == "kept" for one in every),
-            "in_doubt": sum(one.outcome == "in_doubt" for one in every)}  # fmt: skip
+            "in_doubt": len(doubted - over)}  # fmt: skip
 
 
 def _move(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from agent_node.budget import Money
 from agent_node.strict import JsonObject
 from agent_node.task import Task
 from arc.operations.why_waiting import holds_of
+from arc.settings import FleetSettings
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
@@ -96,8 +99,34 @@ def test_a_graph_is_allowed_more_and_what_waited_for_it_goes_on(desk: Desk) -> N
     assert "of " not in desk.arc("dag", "show", dag).out.partition("money:")[2].partition("\n")[0]
 
 
+def test_urgent_tasks_of_a_graph_may_go_on_beyond_its_budget(desk: Desk) -> None:
+    """By a field of its document, or a person's word, which stays until it is said otherwise."""
+    raw = DEAR.replace(b"tasks:", b"urgent_overdraft: true\npriority: 4\ntasks:")
+    ran = desk.arc("dag", "submit", "-", "--json", stdin=raw)
+    assert (ran.code, ran.envelope["warnings"]) == (0, []), "it starts all the same"
+    dag = ran.data["dag"]
+    scopes = desk.arc("budget", "--json").data["scopes"]
+    assert [one["urgent_overdraft"] for one in scopes if one["scope"] == f"dag:{dag}"] == [True]
+
+    def says(*words: str) -> tuple[str, bool]:
+        told = desk.arc("dag", "budget", dag, *words)
+        assert told.code == 0, told.err
+        (line,) = told.lines
+        return line.partition("allowed ")[2].partition(", was")[0], urgent()
+
+    def urgent() -> bool:
+        scopes = desk.arc("budget", "--json").data["scopes"]
+        return any(one["urgent_overdraft"] for one in scopes if one["scope"] == f"dag:{dag}")
+
+    assert says("6") == ("6 USD, P1 to P4 beyond it", True)
+    assert says("6", "--no-urgent-overdraft") == ("6 USD", False)
+    assert says("7") == ("7 USD", False)
+    assert says("7", "--urgent-overdraft") == ("7 USD, P1 to P4 beyond it", True)
+    assert says("none") == ("any sum", False)
+
+
 @pytest.mark.parametrize("lie", [
-    {"scope": "dag:$(reboot)"}, {"enough_usd": "1; reboot"}, {"enough_usd": 7}, {"scope": "fleet"},
+    {"scope": "dag:$(reboot)"}, {"enough_usd": "1; reboot"}, {"enough_usd": 7}, {"scope": "hub"},
 ])  # fmt: skip
 def test_what_a_node_says_of_money_is_a_command_only_where_it_could_be_one(
     lie: JsonObject
@@ -131,3 +160,103 @@ def test_a_graph_that_cannot_pay_for_a_task_is_warned_of_as_it_is_handed_in(desk
     assert desk.arc(*typed).code == 0, "what it says to type is typed as it stands"
     fits = DEAR.replace(b"max_cost_usd: 10", b"max_cost_usd: 5")
     assert desk.arc("dag", "submit", "-", stdin=fits).err == ""
+
+
+def a_day_has(desk: Desk, usd: str) -> None:
+    """What the hub does by itself when it reads fleet.yaml, which a desk does not."""
+    desk.hub.settings = replace(desk.hub.settings, budget_per_day=usd)
+    asked: JsonObject = {"scope": "fleet", "limit_usd": usd}
+    asyncio.run(desk.hub.inbox.ask("set_budget", asked))
+
+
+def test_a_task_that_no_whole_day_pays_for_says_so_and_which_key_does(desk: Desk) -> None:
+    """Seen to fail: `WAIT`, until a midnight that brings no more than the limit."""
+    a_day_has(desk, "1")
+    (small, dear) = (desk.arc("tasks", "add", "work", "--max-cost", usd, "--json").data["results"]
+                     for usd in ("0.5", "5"))  # fmt: skip
+    desk.arc("sensors", "run", "fleet-router")
+    key = 'budget.per_day: "5.5" in fleet.yaml'
+    text, data = desk.both("why", dear[0]["uid"])
+    assert (data["verdict"], data["by_hand"][0]) == ("CHANGE", key), small
+    assert f"it never starts with that, but with: {key}; or cancel it" in data["result"]
+    assert f"0.5 reserved at {desk.hub.clock.now():%Y-%m-%dT%H:}" in data["result"]
+    assert key in text.out
+    assert "1 wait for money (over_budget) and never start before their limit is raised" in (
+        desk.arc("status").out)
+    held = '1 task held back by the fleet, a day: budget.per_day: "USD" in fleet.yaml'
+    assert held in desk.arc("budget").lines
+    a_day_has(desk, "5.5")
+    assert desk.arc("tasks", "show", dear[0]["uid"], "--json").data["task"]["state"] == "READY"
+
+
+def test_what_another_day_pays_for_waits_and_names_the_key_too(desk: Desk) -> None:
+    a_day_has(desk, "1")
+    for usd in ("0.5", "1"):
+        last = desk.arc("tasks", "add", "work", "--max-cost", usd, "--json").data["results"][0]
+    desk.arc("sensors", "run", "fleet-router")
+    _, data = desk.both("why", last["uid"])
+    assert (data["verdict"] == "CHANGE", "never starts" in data["result"]) == (False, False)
+    assert data["by_hand"][0] == 'budget.per_day: "1.5" in fleet.yaml'
+    assert "raise a limit, or wait for midnight UTC" in desk.arc("status").out
+
+
+def test_a_task_that_no_whole_day_pays_for_is_warned_of_as_it_is_added(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """Seen to fail: it was added without a word. A limit that is not known is not warned of."""
+    add = ("tasks", "add", "work", "--max-cost", "5")
+    assert "may cost more" not in desk.arc(*add).err
+    a_day_has(desk, "1")
+    said = ("1 task may cost more than the fleet has for a whole day, 1 USD: such a task never "
+            'starts with that, but with a smaller max cost, or with: budget.per_day: "5" in '
+            "fleet.yaml")  # fmt: skip
+    for words in ((), ("--dry-run",)):
+        ran = desk.arc(*add, *words)
+        assert (ran.code, said in ran.err) == (0, True), ran.err
+    lines = tmp_path / "tasks.jsonl"
+    lines.write_text('{"subject": "one", "max_cost_usd": "2"}\n'
+                     '{"subject": "two", "max_cost_usd": "7"}\n{"subject": "three"}\n')
+    ran = desk.arc("tasks", "import", str(lines))
+    assert (ran.code, '2 tasks ("one" and 1 more) may cost' in ran.err) == (0, True), ran.err
+    assert 'budget.per_day: "7"' in ran.err
+    assert "may cost more" not in desk.arc("tasks", "add", "work", "--max-cost", "1").err
+    assert "than the fleet has for a whole day" in desk.arc("dag", "submit", "-", stdin=DEAR).err
+    once = (*add, "--key", "once")
+    assert said in desk.arc(*once).err
+    assert "may cost more" not in desk.arc(*once).err  # it was added before, with that warning
+    urgent = (*add, "-p", "4")
+    assert said in desk.arc(*urgent).err
+    settings: FleetSettings = replace(desk.hub.settings, urgent_overdraft=True)
+    desk.hub.settings = settings
+    assert "may cost more" not in desk.arc(*urgent).err
+
+
+def test_of_a_task_for_a_node_that_nodes_limit_counts(desk: Desk) -> None:
+    """Seen to fail: it was added without a word, and waited for every midnight in turn."""
+    a_day_has(desk, "1")
+    desk.nodes.machines["iris"].store.spend_within(Money("3"))
+    add = ("tasks", "add", "work", "--to")
+    ran = desk.arc(*add, "iris", "--max-cost", "5", "--json")
+    key = 'budget_usd = "5" in node.toml, and its daemon restarted'
+    (said,) = (one for one in ran.envelope["warnings"] if "may cost" in one)
+    assert (ran.code, "than iris has for a whole day, 3 USD" in said, key in said) == (
+        0, True, True), said
+    assert "may cost more" not in desk.arc(*add, "iris", "--max-cost", "3").err
+    assert "may cost more" not in desk.arc(*add, "loom", "--max-cost", "5").err
+
+
+def test_a_limit_that_is_no_money_makes_no_error_of_what_was_added(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: the task was there, and the answer was an error."""
+    link = desk.hub.links["iris"]
+    ask = link.ask
+
+    async def odd(do: str, *args: object, **more: object) -> object:
+        if do == "budget":
+            return {"scopes": [{"scope": "node", "limit_usd": "lots"}]}
+        return await ask(do, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(link, "ask", odd)
+    ran = desk.arc("tasks", "add", "work", "--to", "iris", "--max-cost", "5")
+    assert (ran.code, "may cost more" in ran.err) == (0, False), ran.err

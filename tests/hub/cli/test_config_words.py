@@ -99,6 +99,23 @@ def test_a_new_fleet_is_made_once_and_the_next_step_is_said(desk: Desk, tmp_path
     assert again["fingerprint"] in made.out
 
 
+def test_who_starts_a_fleet_hears_that_a_variable_leads_elsewhere(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """The demo's folder is gone, and the terminal that looked at it still means it."""
+    folder, left = tmp_path / "own", tmp_path / "arc-demo-x" / "fleet.yaml"
+    for words in (("init", str(folder), "--dry-run"), ("init", str(folder))):
+        told = desk.arc(*words, environ={"ARC_FLEET": str(left)})
+        assert (told.code, told.err.count("\n")) == (0, 1), told
+        assert f"warning: $ARC_FLEET leads every command to {left}, and not to {folder}" in told.err
+        assert "unset ARC_FLEET" in told.err
+    (said,) = desk.arc("init", str(folder), "--json", environ={"ARC_FLEET": str(left)}
+                       ).envelope["warnings"]  # fmt: skip
+    assert str(left) in said
+    for led in ({}, {"ARC_FLEET": ""}, {"ARC_FLEET": str(folder / "fleet.yaml")}):
+        assert desk.arc("init", str(folder), environ=led).err == ""
+
+
 def test_a_fleet_is_not_made_where_others_may_change_it(desk: Desk, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()

@@ -130,6 +130,14 @@ def test_a_graph_is_cancelled_with_a_reason_and_twice_is_the_same(desk: Desk) ->
     assert desk.arc("dag", "list", "--all", "--json").data["dags"][0]["state"] == "cancelled"
 
 
+def test_a_graph_that_did_not_complete_is_not_said_to_be_followed(desk: Desk) -> None:
+    raw = NIGHTLY + b"then: {title: after it, tasks: {last: {subject: last}}}\n"
+    dag = str(submitted(desk, raw, "--json").data["dag"])
+    assert "  is followed by " in desk.arc("dag", "show", dag).out
+    desk.arc("dag", "cancel", dag, "--reason", "not tonight")
+    assert "  is not followed, as it did not complete, by " in desk.arc("dag", "show", dag).out
+
+
 def test_a_task_in_no_graph_is_not_cancelled_as_one(desk: Desk) -> None:
     (task,) = desk.waits("loom", 5)
     assert desk.arc("dag", "cancel", task, "--reason", "x").code == 2
@@ -301,15 +309,30 @@ def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk)
     assert ran.data["results"][1]["because"].startswith(f"{uid(11)}, which it waits for, is")
 
 
-def test_a_field_that_no_task_of_a_graph_has_is_warned_of(desk: Desk) -> None:
-    """Seen to fail: with `aftr` nothing held the second task back, and nothing said so."""
+@pytest.mark.parametrize("words", [("--dry-run",), ()])
+def test_an_edge_under_another_name_is_refused_and_nothing_runs_too_early(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Seen to fail: with `aftr` nothing held the second task back, and a warning alone said so."""
     typo = {"title": "T", "tasks": {"build": {"subject": "b"},
                                     "test": {"subject": "t", "aftr": ["build"]}},
+            "then": {"title": "N", "tasks": [{"name": "x", "subject": "l", "contxt": ["x"]}]}}
+    said = desk.arc("dag", "submit", "-", *words, stdin=json.dumps(typo).encode())
+    assert said.code == 2
+    assert "graph.tasks.test.aftr: no task has such a field" in said.err
+    assert "did you mean after?" in said.err
+    assert "graph.then.tasks[0].contxt: no task has such a field" in said.err
+    assert desk.arc("dag", "list", "--json").data["dags"] == []
+
+
+def test_a_field_that_no_task_of_a_graph_has_is_warned_of(desk: Desk) -> None:
+    typo = {"title": "T", "tasks": {"build": {"subject": "b"},
+                                    "test": {"subject": "t", "owner": ["build"]}},
             "then": {"title": "N", "tasks": [{"name": "last", "subject": "l", "prioritty": 1}]}}
     for words in (("--dry-run",), ()):
         said = desk.arc("dag", "submit", "-", *words, stdin=json.dumps(typo).encode())
         assert said.code == 0
-        assert "1 task with an unknown field 'aftr', kept in extra; did you mean after?" in said.err
+        assert "1 task with an unknown field 'owner', kept in extra" in said.err
         assert "'prioritty', kept in extra; did you mean priority?" in said.err
     good = json.dumps({"title": "T", "tasks": [{"name": "a", "subject": "b", "after": []}]})
     assert "unknown field" not in desk.arc("dag", "submit", "-", stdin=good.encode()).err

@@ -9,6 +9,8 @@ from unittest.mock import patch
 import pytest
 
 from agent_node.strict import JsonObject
+from arc.text.dags import render_show
+from arc.text.look import Look
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 
@@ -68,6 +70,20 @@ def test_what_its_members_at_home_cost_is_known_before_any_is_given_away(desk: D
     dag = desk.arc("dag", "submit", "-", "--json", stdin=raw).data["dag"]
     assert "  money: spent 0, reserved 0, of 5 USD" in desk.arc("dag", "show", dag).lines
     assert desk.arc("dag", "list", "--json").data["dags"][0]["cost_unknown"] == 0
+
+
+@pytest.mark.parametrize(
+    ("spent", "reserved", "said"),
+    [("1", "4", "of 5 USD"), ("1", "4.5", "of 5 USD; 0.5 more than that"),
+     ("7", "0", "of 5 USD; 2 more than that"), (None, "9", "of 5 USD")],
+)  # fmt: skip
+def test_by_how_much_a_graph_has_passed_its_limit_is_said(
+    spent: str | None, reserved: str, said: str
+) -> None:
+    """Children that began elsewhere before their graph's home heard of them may pass it."""
+    text = render_show({"budget_usd": "5", "spent_usd": spent, "reserved_usd": reserved}, Look())
+    (line,) = [one for one in text.splitlines() if "money" in one]
+    assert line.endswith(f"reserved {reserved}, {said}")
 
 
 def test_where_a_member_is_that_no_word_came_of_is_not_home(desk: Desk) -> None:

@@ -307,6 +307,15 @@ def test_needs_you_counts_them_by_kind_and_names_the_command(desk: Desk) -> None
     assert needs["text"].startswith("3 dead (2 timeout, 1 auth_failure): they failed for good")
 
 
+def test_a_dead_letter_names_the_word_that_resolves_it_and_that_word_does(desk: Desk) -> None:
+    """Seen to fail: NEEDS YOU said resolve, and `arc dead` has no such word."""
+    (task,) = dies(desk, "iris", 1)
+    shown = desk.arc("dead", "show", task).out
+    assert f"done after all: arc tasks resolve {task} --as done" in shown
+    assert desk.arc("tasks", "resolve", task, "--as", "done", "--reason", "by hand").code == 0
+    assert desk.arc("dead", "list").out.startswith("no dead letters")
+
+
 def test_attempts_that_are_not_told_any_more_are_said_to_be() -> None:
     """A node tells the last hundred: a list that begins at 51 must not look whole."""
     attempt: dict[str, Any] = {"n": 51, "node": "iris", "agent": "iris", "error_kind": "crash"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_node import commands as c
+from arc.errors import NodeUnreachable, OutcomeUnknown
 from arc.running import run_hub
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -127,3 +129,35 @@ def test_a_line_of_a_sensor_that_is_not_ours_is_known_once_there_is_one(desk: De
     assert events(desk, "--event", "theirs_began") == ["theirs_began"]
     desk.minutes_pass(60 * 48)
     assert events(desk, "--event", "theirs_began") == []
+
+
+def test_runs_that_moved_nothing_have_their_moves_there(desk: Desk) -> None:
+    """The nights when all is kept or in doubt are the ones that people look at.
+
+    Seen to fail while only runs that had moved something were looked into.
+    """
+    desk.waits("inbox", 1, skills=["arc-research"])
+    link = desk.hub.links["iris"]
+    ask, said = link.ask, list[str]()
+
+    async def asked(do: str, *words: Any, **more: Any) -> Any:
+        said.append(do)
+        if do == "hold" and said.count(do) == 1:
+            raise NodeUnreachable("iris", "no route to it")
+        result = await ask(do, *words, **more)
+        if do == "hold" and said.count(do) == 2:
+            raise OutcomeUnknown("iris", do, "no answer in time")
+        return result
+
+    link.ask = asked  # type: ignore[method-assign]
+    for event in ("task_kept", "task_in_doubt"):
+        desk.arc("sensors", "run", "fleet-router")
+        assert events(desk, "--event", event) == [event]
+    desk.nodes.machines["iris"].store.apply(c.SetNode("paused", "an upgrade"))
+    desk.arc("sensors", "run", "fleet-router")
+    assert set(events(desk, "--event", "task_settled")) == {"task_settled"}
+    runs = desk.hub.journal.runs.last("fleet-router", 10)
+    assert [run.report.acted for run in runs] == [0, 0, 0]
+    lines = desk.arc("log", "--json").data["lines"]
+    assert {(one["event"], one["task"]) for one in lines if one["task"]} == {
+        ("task_kept", uid(1)), ("task_in_doubt", uid(1)), ("task_settled", uid(1))}  # fmt: skip

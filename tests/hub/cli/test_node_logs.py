@@ -51,6 +51,14 @@ def test_a_task_that_ran_elsewhere_says_where_and_how_its_log_is_read(desk: Desk
         desk, "iris", uid(1), "--attempt", "1")[1]
 
 
+def test_an_attempt_that_never_was_is_told_those_that_were(desk: Desk) -> None:
+    """Fails when it only says where the task is: which numbers there are is not to be guessed."""
+    fails(desk, "loom", 1)
+    assert said(desk, "loom", uid(1), "--attempt", "9") == (
+        1, f"loom: not_found: attempt 9 of {uid(1)} did not run on loom; its attempts are 1",
+        f"arc tasks show {uid(1)}")  # fmt: skip
+
+
 def test_what_a_node_says_of_others_is_no_word_of_the_command_to_paste(desk: Desk) -> None:
     """Seen to fail: `arc nodes logs y … --attempt $(x)`."""
     fails(desk, "loom", 1)

@@ -65,6 +65,39 @@ def test_a_second_pause_without_a_reason_leaves_the_first_one(desk: Desk) -> Non
         "state": "paused", "reason": "disk swap", "by": "human:ada", "at": AT, "since": AT}
 
 
+def test_the_log_has_the_reason_that_stands_when_a_second_word_comes_without_one(
+    desk: Desk
+) -> None:
+    """Seen to fail: `was_reason=disk swap` and no `reason`, as if it were gone."""
+    desk.arc("nodes", "pause", "loom", "--reason", "disk swap")
+    bob(desk)
+    desk.arc("nodes", "pause", "loom")
+    again = log(desk, "node_paused")[-1]
+    assert (again["by"], again["reason"], again["was_reason"]) == (
+        "human:bob", "disk swap", "disk swap")
+    desk.arc("nodes", "drain", "loom")
+    assert log(desk, "node_draining")[-1]["reason"] == reason(desk, "loom") == ""
+    desk.arc("pause", "--reason", "audit")
+    desk.arc("pause")
+    assert [one["reason"] for one in log(desk, "fleet_paused")] == ["audit", "audit"]
+
+
+@pytest.mark.parametrize("agent", [(), ("--agent", "loom")], ids=["node", "agent"])
+def test_a_node_that_is_resumed_twice_is_said_to_have_worked_already(
+    desk: Desk, agent: tuple[str, ...]
+) -> None:
+    """Seen to fail: `loom is active`, both times."""
+    who = "loom, agent loom" if agent else "loom"
+    desk.arc("nodes", "pause", "loom", "--reason", "disk swap", *agent)
+    first = desk.arc("nodes", "resume", "loom", *agent)
+    assert first.lines == [f"{who} is active"]
+    text, data = desk.both("nodes", "resume", "loom", *agent)
+    assert text.lines == [f"{who} is active already"]
+    assert (data["already"], "was" in data) == (True, False)
+    would = desk.arc("nodes", "resume", "loom", "--dry-run", *agent)
+    assert would.lines == [f"{who} is active already (dry run: nothing was changed)"]
+
+
 def test_since_when_is_not_guessed_where_the_log_tells_it_no_more() -> None:
     """Seen to fail: after 30 days the last reason's time stood as that from which on it was so."""
     word = Word("", "audit", "human:bob", parse_iso(AT))

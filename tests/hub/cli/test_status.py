@@ -13,7 +13,8 @@ from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.view import NodeSeen
 from arc.looking import look
 from arc.operations.status import seen_line
-from tests.builders import uid
+from arc.sensor import Moved
+from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk
 from tests.hub_nodes import twisted
 
@@ -261,3 +262,20 @@ def test_a_pause_without_a_reason_shows_none(desk: Desk) -> None:
     desk.arc("pause")
     assert desk.arc("status").lines[1] == "PAUSED by human:ada (arc resume)"
     assert desk.arc("plan", "--json").data["paused"] == "paused by human:ada"
+
+
+def test_a_day_of_many_moves_is_counted_whole(desk: Desk) -> None:
+    """Seen to fail: it counted among the newest thousand lines, whatever became of those."""
+    runs = desk.hub.journal.runs
+    runs.add_moves(tuple(a_move(n) for n in range(1500)))
+    runs.add_moves(tuple(a_move(n, outcome="kept") for n in range(1500, 2600)))
+    text, data = desk.both("status")
+    assert "moved in 24h: 1500" in text.lines
+    assert data["moved_24h"] == 1500
+    assert [one["uid"] for one in data["moves"]] == [uid(n) for n in range(1499, 1494, -1)]
+    desk.minutes_pass(60 * 25)
+    assert "moved in 24h: 0" in desk.arc("status").lines
+
+
+def a_move(number: int, *, outcome: str = "moved") -> Moved:
+    return Moved(xfer(number), uid(number), "iris", "loom", outcome)

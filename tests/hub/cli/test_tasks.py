@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pwd
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
@@ -13,8 +15,12 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.clock import iso
+from agent_node.narrowing import ANY
 from agent_node.queries import ShowTask
+from agent_node.strict import JsonObject
+from agent_node.wire import listed_out
 from arc.decisions.limits import StealLimits
+from arc.operations.tasks import tasks_list
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
@@ -253,14 +259,53 @@ def test_the_list_is_of_all_nodes_and_can_be_narrowed(desk: Desk) -> None:
     assert desk.arc("tasks").out == text.out
 
 
+def test_words_of_a_subject_are_looked_for_in_all_tasks_and_those_that_fit_are_counted(
+    desk: Desk,
+) -> None:
+    """Fails where only a page of them is looked through."""
+    desk.waits("iris", *range(1, 151))
+    desk.waits("loom", 151, subject="Deploy the site")
+    desk.waits("inbox", 152, subject="the deploy of work")
+    listed = desk.arc("tasks", "list", "--subject", "deploy THE", "--limit", "1", "--json").data
+    assert [one["uid"] for one in listed["tasks"]] == [uid(152)]
+    assert (listed["total"], listed["more"]) == (2, True)
+    some = desk.arc("tasks", "list", "--limit", "100").lines
+    assert some[-1] == "these are 100 of 152: --limit N"
+    assert desk.arc("tasks", "list", "--subject", "site work").out.startswith("no such tasks")
+    assert desk.arc("tasks", "list", "--subject", "x" * 65).code == 2
+
+
+def test_a_later_page_has_the_same_total_and_one_that_nobody_knows_is_none(desk: Desk) -> None:
+    """Fails where nodes whose tasks stood on earlier pages are not asked any more."""
+    desk.waits("iris", 1, 2)
+    desk.waits("loom", 3)
+    assert asked(desk, {"limit": 2, "after": "loom:0"})["total"] == 3
+    assert asked(desk, {"states": ["MOVED"]})["total"] is None
+    desk.nodes.switch_off("loom")
+    assert desk.arc("tasks", "list", "--json").data["total"] is None
+
+
+def asked(desk: Desk, args: JsonObject) -> JsonObject:
+    return asyncio.run(tasks_list(desk.hub, args)).data
+
+
 def test_the_few_that_fit_are_found_behind_many_that_do_not(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also on a node that is too old to narrow a list: it gives all of it, page by page."""
     monkeypatch.setattr("arc.operations.tasks.PAGE", 3)
+    monkeypatch.setattr("arc.operations.tasks.PAGE_MIN", 3)
     desk.waits("iris", *range(1, 12), priority=9)
     desk.waits("iris", 12, priority=5)
-    listed = desk.arc("tasks", "list", "-p", "5", "--limit", "1", "--json").data["tasks"]
-    assert [one["uid"] for one in listed] == [uid(12)]
+    words = ("tasks", "list", "-p", "5", "--subject", "work", "--limit", "1", "--json")
+    now = desk.arc(*words).data
+    monkeypatch.setattr("agent_node.inquiries.narrowed_of", lambda _: ANY)
+    monkeypatch.setattr("agent_node.inquiries.listed_out",
+                        lambda listed: listed_out(replace(listed, total=None)))  # fmt: skip
+    before = desk.arc(*words).data
+    assert [one["uid"] for one in now["tasks"]] == [uid(12)]
+    assert before["tasks"] == now["tasks"]
+    assert (now["total"], before["total"]) == (1, None)
 
 
 def test_the_list_says_how_urgent_each_task_is_by_now_and_not_of_one_that_ended(
@@ -394,6 +439,22 @@ def test_a_waiting_task_is_cancelled_and_may_be_retried(desk: Desk) -> None:
     assert desk.nodes.states(1) == {"iris": "READY"}
     again = desk.arc("tasks", "retry", uid(1))  # seen to fail: it told of a change
     assert (again.code, "already  now READY on iris" in again.out) == (0, True)
+
+
+def test_a_task_that_is_retried_before_its_time_says_that_it_waits_for_it(desk: Desk) -> None:
+    """Seen to fail: the dry run said `then READY` without a word, and it ran a day early."""
+    task = desk.arc("tasks", "add", "tomorrow", "--not-before", "1d", "--json").data["results"][0]
+    desk.arc("tasks", "cancel", task["uid"])
+    set_it = f"at once with: arc tasks set {task['uid']} not_before="
+    for words, word in ((["--dry-run"], "would be retried  then"), ([], "changed  now")):
+        ran = desk.arc("tasks", "retry", task["uid"], *words)
+        assert f"{word} PENDING on the hub  it waits for its time, and is READY from " in ran.out
+        assert (ran.code, set_it in ran.out) == (0, True), ran.out
+    desk.arc("sensors", "run", "fleet-router")
+    shown = desk.arc("tasks", "show", task["uid"], "--json").data
+    assert (shown["node"], shown["task"]["state"]) == ("inbox", "PENDING")
+    assert desk.arc("tasks", "set", task["uid"], "not_before=").code == 0
+    assert desk.arc("tasks", "show", task["uid"], "--json").data["task"]["state"] == "READY"
 
 
 def test_several_at_once_take_a_word(desk: Desk) -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.config import ValidatorSettings
+from agent_node.strict import JsonObject
 from arc.errors import NodeUnreachable
 from arc.operations.everybody import not_found_yet
+from arc.operations.why_cancelled import _who_and_why
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -133,6 +135,32 @@ def test_what_earlier_runs_said_is_told_with_their_numbers(desk: Desk) -> None:
     text, data = desk.both("why", uid(1))
     assert data["evidence"]["run"] == 1
     assert "arc skills run --name fleet-rebalance -- show 1" in text.out
+
+
+def test_only_cycles_since_it_lies_there_are_those_in_which_it_stayed(desk: Desk) -> None:
+    """Seen to fail: `READY on iris for 1s` and `NOT MOVED in 3 cycles`, all of them the router's
+    from before it came there.
+    """
+    desk.waits("inbox", 1, priority=5, skills=["arc-research"])
+    for name in desk.nodes.links:
+        desk.arc("nodes", "pause", name)
+    for _ in range(3):
+        desk.minutes_pass(1)
+        desk.arc("sensors", "run", "fleet-router")
+    assert len(desk.arc("why", uid(1), "--json").data["said"]) == 3
+    desk.minutes_pass(1)
+    for name in desk.nodes.links:
+        desk.arc("nodes", "resume", name)
+    assert desk.arc("tasks", "move", uid(1), "--to", "iris", "--yes").code == 0
+    text, data = desk.both("why", uid(1))
+    assert "NOT MOVED; " in text.out
+    assert (data["history"]["cycles"], data["history"]["since"]) == (0, None)
+    desk.waits("iris", 2, 3, 4, 5, 6, 7, 8, priority=6, skills=["arc-research"])
+    desk.minutes_pass(5)
+    desk.arc("sensors", "run", "fleet-rebalance")
+    text, data = desk.both("why", uid(1))
+    assert "NOT MOVED in 1 cycle since " in text.out
+    assert data["history"]["since"] > data["moved"][0]["at"]
 
 
 def test_any_part_of_a_uid_will_do_and_several_that_fit_are_named(desk: Desk) -> None:
@@ -293,6 +321,20 @@ def test_what_a_drain_moves_is_told_by_the_plan_that_moves_it(busy: Desk) -> Non
     assert text.lines[3].startswith("  iris is dra")
 
 
+def test_of_a_node_that_drains_it_says_what_leaves_and_what_stays(busy: Desk) -> None:
+    busy.waits("iris", 8, pinned=True)
+    busy.nodes.machines["iris"].store.apply(c.SetNode("draining", "disk swap"))
+    text, data = busy.both("why", "--node", "iris")
+    assert text.lines[0].startswith("iris is dra")
+    assert ("its drain moves what waits there to others, and 1 pinned task stays, for no drain "
+            "moves what is pinned; owns ") in text.lines[0]  # fmt: skip
+    assert "neither gives nor takes" not in text.out
+    assert "to have work stolen from it" in text.lines
+    assert len(data["loses"]) == 7
+    assert "the next run takes " in text.out
+    assert "the next run brings " in busy.arc("why", "--node", data["loses"][0]["to"]).out
+
+
 def test_when_its_own_node_starts_it_is_reckoned_from_what_the_tasks_say(desk: Desk) -> None:
     for number in range(1, 9):  # in each of its slots
         desk.runs("loom", number, expected_s=600)
@@ -397,3 +439,70 @@ def test_a_need_that_no_node_has_is_said_of_the_fleet_and_not_of_one_of_them(des
     desk.arc("sensors", "run", "fleet-router")
     (kept,) = desk.arc("why", uid(2), "--json").data["said"]
     assert (kept["rule"], kept["because"]) == ("needs_are_met", "no node of the fleet has gpu")
+
+
+def test_a_cancelled_task_says_by_whom_and_for_which_reason(desk: Desk) -> None:
+    """Seen to fail: `it was cancelled`, and both stood in `arc tasks show` alone."""
+    desk.waits("loom", 1, 2)
+    desk.arc("tasks", "cancel", uid(1), "--reason", "done by hand")
+    desk.arc("tasks", "cancel", uid(2))
+    text, data = desk.both("why", uid(1))
+    assert (data["verdict"], data["result"]) == (
+        "CHANGE", "it was cancelled by human:ada: done by hand")
+    assert data["cancelled"] == {"by": "human:ada", "because": "done by hand"}
+    assert "CHANGE: it was cancelled by human:ada: done by hand (ended " in text.out
+    _, data = desk.both("why", uid(2))
+    assert data["result"] == "it was cancelled by human:ada, who gave no reason"
+    desk.arc("tasks", "retry", uid(1))
+    _, data = desk.both("why", uid(1))
+    assert "cancelled" not in data
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (("--reason", "too slow"), "it was cancelled by human:ada: too slow"),
+    ((), "it was cancelled by human:ada"),
+])  # fmt: skip
+def test_of_a_task_that_ran_who_told_it_to_stop_is_told(
+    desk: Desk, words: tuple[str, ...], told: str
+) -> None:
+    """Seen to fail where only the end was looked at, which is the daemon's."""
+    desk.runs("iris", 1)
+    desk.arc("tasks", "cancel", uid(1), *words)
+    store = desk.nodes.machines["iris"].store
+    store.apply(c.Finish(uid(1), 1, c.Result("cancelled")))
+    assert desk.both("why", uid(1))[1]["result"] == told
+
+
+def test_what_an_edge_cancelled_and_what_cannot_be_read_are_told_so(desk: Desk) -> None:
+    desk.waits("iris", 1)
+    desk.arc("tasks", "add", "next", "--to", "iris", "--after", uid(1), "--key", "next")
+    desk.arc("tasks", "cancel", uid(1), "--reason", "no longer wanted")
+    (late,) = (one["uid"] for one in desk.arc("tasks", "list", "--state", "CANCELLED", "--json")
+               .data["tasks"] if one["uid"] != uid(1))  # fmt: skip
+    text, data = desk.both("why", late)
+    assert data["result"] == "it was cancelled by what it waited for, or by its graph"
+    assert f"because: {data['failure_reason']}" in text.out
+    link = desk.hub.links["iris"]
+    ask = link.ask
+
+    async def no_show(do: str, fields: Any = None, **more: Any) -> Any:
+        if do == "show":
+            raise NodeUnreachable("iris", "it went away")
+        return await ask(do, fields, **more)
+
+    with patch.object(link, "ask", no_show):
+        _, data = desk.both("why", uid(1))
+    assert data["result"] == "it was cancelled; by whom could not be read: iris: it went away"
+
+
+def test_of_several_words_the_one_that_ended_it_is_told() -> None:
+    """Fails when whoever told it to stop once is taken for who ended what waited by then, or who
+    gave another reason for whoever ended it.
+    """
+    told: JsonObject = {"event": "task_stopping", "by": "human:ada", "because": "too slow"}
+    end: JsonObject = {"event": "task_cancelled", "was": "RETRYING", "by": "human:bob",
+                       "because": "too slow"}  # fmt: skip
+    assert _who_and_why([told, end]) == ("human:bob", "too slow")
+    ran: JsonObject = {"event": "task_cancelled", "was": "RUNNING", "because": "too slow"}
+    assert _who_and_why([told, ran]) == ("human:ada", "too slow")
+    assert _who_and_why([told, ran | {"because": "past its deadline"}]) == ("", "past its deadline")

@@ -131,6 +131,21 @@ def test_what_only_waits_is_open_too_also_after_a_drain(state: str) -> None:
     assert "arc tasks list --node iris" in error.hint
 
 
+@pytest.mark.parametrize(("counts", "said"), [
+    ({"DEAD_LETTERED": 2}, "has 2 dead letters, which nobody would see any more"),
+    ({"DEAD_LETTERED": 1, "READY": 1}, "has 1 open task and 1 dead letter, which nobody"),
+])  # fmt: skip
+def test_dead_letters_that_nobody_decided_about_keep_their_node(
+    counts: dict[str, int], said: str
+) -> None:
+    """Seen to fail: the node left, and with it every dead letter, without a word."""
+    error = refused(Leaving("iris"), ways(here("working", **counts)))
+    assert error.exit_code == 7
+    assert said in str(error)
+    assert "arc dead list --node iris" in error.hint
+    assert ("arc nodes drain iris" in error.hint) == ("READY" in counts)
+
+
 def test_a_node_without_open_tasks_just_leaves() -> None:
     steps = Steps(lambda step: None)
     check_work(Leaving("iris"), steps, ways(here("drained", COMPLETED=9, MOVED=2)))

@@ -20,6 +20,7 @@ from arc.errors import (
     NodeSilent,
     NodeUnreachable,
     NoNodeProgram,
+    OtherHub,
     OutcomeUnknown,
     WrongNode,
 )
@@ -64,6 +65,29 @@ def a_child(code: str) -> PipeWay:
 def speaks(then: str) -> str:
     """A child that greets and says hello properly, and then does this."""
     return f"say({GREETING!r})\nsys.stdin.readline()\nsay({HELLO!r})\n{then}"
+
+
+async def test_the_first_refusal_for_another_hub_is_remembered_by_the_session(
+    tmp_path: Path
+) -> None:
+    """Seen to fail with the refusal not noted: `met` went on saying that this hub is obeyed, and
+    each order was sent to be refused.
+    """
+    home = a_home(tmp_path)
+    older, newer = a_link(PipeWay("iris", home), term=4), a_link(PipeWay("iris", home), term=5)
+    assert (await older.meet()).old_term == ""
+    await newer.meet()
+    with pytest.raises(OtherHub):
+        await older.ask("pause", {"reason": "a word"})
+    assert older.met is not None
+    assert older.met.old_term.startswith("iris has seen term 5 of hub arc; this one says 4")
+    sent = older.requests
+    with pytest.raises(OtherHub, match="pause was not sent"):
+        await older.ask("pause", {"reason": "a word"})
+    assert older.requests == sent
+    assert (await older.ask("status"))["term"] == 5
+    for link in (older, newer):
+        await link.close()
 
 
 async def test_another_node_than_the_one_meant_is_asked_nothing(tmp_path: Path) -> None:

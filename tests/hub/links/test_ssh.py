@@ -373,14 +373,26 @@ async def test_a_frozen_machine_is_noticed_by_its_silence(
 async def test_nothing_of_the_operators_own_ssh_is_used(
     hub: Hub, server: DemoSshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trap in ~/.ssh/config and an agent that would be asked: with them used this cannot pass."""
+    """A trap in ~/.ssh/config, and an agent that hangs up on whoever comes. Seen to fail with the
+    file read, and with no word on the agent. One that is not there would be no trap: asyncssh
+    passes over it in silence.
+    """
+    asked: list[str] = []
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append("somebody")
+        writer.close()
+
+    agent = await asyncio.start_unix_server(hang_up, tmp_path / "agent")
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host *\n  ProxyCommand false\n  Port 1\n")
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "no-agent"))
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     link = hub.link(server.port)
     assert (await link.meet()).node == "iris"
+    assert asked == []
     await link.close()
+    agent.close()
 
 
 async def test_a_config_that_fleet_yaml_names_is_used_and_no_other(

@@ -132,6 +132,16 @@ def test_a_dry_run_says_what_it_would_do_and_not_what_was_done(desk: Desk, do: s
         "changed", "stopping", "already", "refused"]  # fmt: skip
 
 
+def test_a_task_that_is_retried_before_its_time_says_that_it_waits_for_it(desk: Desk) -> None:
+    """Seen to fail: `PENDING`, without a word of when and why."""
+    later = "2026-03-11T00:00:00.000Z"
+    task = {"uid": UID, "state": "PENDING", "subject": "x", "not_before": later, "blocked_by": []}
+    desk.door.replies["retry"] = {"results": [{**CHANGED, "task": task}]}
+    ran = desk.run("retry", UID, "--dry-run")
+    assert f"(it waits for its time, {later}; at once with: agent-node set {UID} not_before=)" in (
+        ran.out)
+
+
 def test_a_task_named_twice_is_asked_for_once(desk: Desk) -> None:
     desk.door.replies["cancel"] = {"results": [CHANGED]}
     desk.run("cancel", UID, UID.lower())
@@ -185,6 +195,18 @@ def test_a_dry_pause_says_what_would_be(desk: Desk) -> None:
     ran = desk.run("pause", "--dry-run")
     assert desk.door.requests[0]["dry_run"] is True
     assert ran.out == "dry run, nothing changed: the node would be paused\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--agent", "iris"]])
+def test_what_works_already_is_not_said_to_work_now(desk: Desk, words: list[str]) -> None:
+    """Seen to fail: `the node is now active`, as if it had been paused."""
+    desk.door.replies["resume"] = {"state": "active", "reason": "", "already": True}
+    desk.door.replies["status"] = {"agents": []}
+    who = "agent iris" if "--agent" in words else "the node"
+    assert desk.run("resume", *words).out == f"{who} is active already; nothing was changed\n"
+    desk.door.replies["resume"] = {"state": "active", "reason": "new disk in", "already": True}
+    said = f"{who} is active already, because new disk in; nothing was changed\n"
+    assert desk.run("resume", *words).out == said
 
 
 WAS = {"state": "paused", "reason": "disk swap", "by": "human:eve", "at": "2026-03-10T03:45:00Z"}

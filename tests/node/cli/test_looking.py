@@ -153,7 +153,7 @@ def test_follow_looks_once_more_after_the_end(desk: Desk, monkeypatch: pytest.Mo
     def log(request: Request) -> Result:
         return pieces("".join(written), 100)(request)
 
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("agent_node.cli.reading.FOLLOW_EVERY_S", 0.0)
     desk.door.replies["show"] = show
     desk.door.replies["log"] = log
     ran = desk.run("log", UID, "--follow")
@@ -171,7 +171,7 @@ def test_following_a_task_that_was_only_just_claimed_waits_for_its_log(
             raise Refused("not_found", "no attempt of this task has run here")
         return pieces("done", 100)(request)
 
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("agent_node.cli.reading.FOLLOW_EVERY_S", 0.0)
     desk.door.replies["show"] = lambda _: {"task": a_task(state=states.pop(0))}
     desk.door.replies["log"] = log
     ran = desk.run("log", UID, "--follow", "--json")

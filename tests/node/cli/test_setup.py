@@ -38,6 +38,14 @@ def mode(path: Path) -> int:
 # --- init ----------------------------------------------------------------------------------------
 
 
+def test_init_says_what_is_wrong_with_its_words_and_names_no_line(fresh: Desk) -> None:
+    """Seen to fail: `agent-node init:6: name: …`, a line of a text that nobody has seen."""
+    ran = fresh.run("init", "--name", "Iris")
+    assert ran.code == 2
+    assert "agent-node init: name: should match" in ran.err
+    assert not home_of(fresh).root.exists()
+
+
 def test_init_makes_a_private_home_with_the_settings_it_was_told(fresh: Desk) -> None:
     words = ["--skill", "ops", "--skill", "py", "--slots", "2", "--run", "sh -c 'echo hi'"]
     ran = fresh.run("init", "--name", "iris", *words)

@@ -33,7 +33,7 @@ class Refusal(Exception):
 class Talk:
     """One connection to the daemon's socket; news it subscribed to gathers in `news`."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, opening: bytes = b'{"session":"owner"}\n') -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         folder = os.open(home, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -43,12 +43,20 @@ class Talk:
         self._left = b""
         self._id = 0
         self.news: list[str] = []
-        self._socket.sendall(b'{"session":"owner"}\n')
+        self._socket.sendall(opening)
 
     def ask(self, do: str, **fields: object) -> dict[str, Any]:
         """The result; `Refusal` when the node says no."""
+        self.say(do, **fields)
+        return self.answer(do)
+
+    def say(self, do: str, **fields: object) -> None:
+        """Ask, and go on without the answer."""
         self._id += 1
         self._socket.sendall(json.dumps({"id": self._id, "do": do, **fields}).encode() + b"\n")
+
+    def answer(self, do: str) -> dict[str, Any]:
+        """What was answered to what was asked last."""
         until = time.monotonic() + PATIENCE_S
         while True:
             said = self._line(until)
@@ -235,11 +243,11 @@ class Node:
         with self.one_talk() as talk:
             return talk.ask("show", uid=uid)
 
-    def until(self, uid: str, *states: str) -> dict[str, Any]:
+    def until(self, uid: str, *states: str, seconds: float = PATIENCE_S) -> dict[str, Any]:
         """The task, once it is in one of these states; woken by news, with a bounded wait."""
         with self.one_talk() as talk:
             talk.ask("subscribe", events=[])
-            end = time.monotonic() + PATIENCE_S
+            end = time.monotonic() + seconds
             while (task := talk.ask("show", uid=uid)["task"])["state"] not in states:
                 assert time.monotonic() < end, f"{uid} is {task['state']}, not {states}: {task}"
                 talk.listen(LOOK_S)

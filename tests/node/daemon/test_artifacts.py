@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.chaos.crash_table import ACTIONS, DISK, FILES_LEFT
 from tests.node.daemon.conftest import MakeNode
-from tests.node.daemon.living import Node, Refusal, an_agent, until
+from tests.node.daemon.living import Daemon, Node, Refusal, an_agent, is_stopped, until
 
 CONTENT = b"seven rows\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -18,6 +22,9 @@ LEAVES = (
     "printf 'seven rows\\n' > report.txt\n"
     """printf '{"output": 7, "artifacts": ["report.txt"]}' > "$AGENT_ANSWER"\n"""
 )
+ENTRY = {"name": "report.txt", "sha256": SHA256, "size": len(CONTENT)}
+PUT = {"sha256": SHA256, "size": len(CONTENT), "offset": 0,
+       "data": base64.b64encode(CONTENT).decode()}  # fmt: skip
 READS = (
     'path=$(sed \'s/.*"path":"\\([^"]*\\)".*/\\1/\' "$AGENT_CONTEXT")\n'
     'printf \'{"output": "%s"}\' "$(cat "$path")" > "$AGENT_ANSWER"\n'
@@ -38,7 +45,7 @@ def test_a_file_is_kept_and_read_by_the_next_task_under_its_own_path(node: Node)
     uid = node.add(LEAVES)
     child = reader_of(node, uid)
     task = node.until(uid, "COMPLETED")
-    assert task["artifacts"] == [{"name": "report.txt", "sha256": SHA256, "size": len(CONTENT)}]
+    assert task["artifacts"] == [ENTRY]
     assert on_shelf(node).read_bytes() == CONTENT
     assert node.until(child, "COMPLETED")["output"] == "seven rows"
     context = json.loads((node.folder(child) / "context.json").read_text())
@@ -66,30 +73,102 @@ def test_a_file_that_cannot_be_taken_does_not_fail_its_task(node: Node) -> None:
     assert [sorted(one) for one in task["artifacts"]] == [["because", "name"]] * 2
 
 
-@pytest.mark.parametrize(
-    "point",
-    ["before_write", "before_sync", "before_rename", "after_rename", "before_result"],
-)
-def test_a_daemon_that_dies_over_a_file_takes_it_again(node: Node, point: str) -> None:
-    daemon = node.start(failpoint=f"artifact.{point}:kill")
+@pytest.mark.parametrize("action", ["kill"])
+@pytest.mark.parametrize("place", FILES_LEFT.places)
+def test_a_daemon_that_dies_over_a_file_takes_it_again(node: Node, place: str, action: str) -> None:
+    daemon = node.start(failpoint=f"{place}:{action}")
     uid = node.add(LEAVES)
     daemon.ended()
     node.start()
-    task = node.until(uid, "COMPLETED")
-    assert task["artifacts"] == [{"name": "report.txt", "sha256": SHA256, "size": len(CONTENT)}]
-    assert on_shelf(node).read_bytes() == CONTENT
+    assert kept_by(node, uid) == [ENTRY]
     assert len(node.attempts(uid)) == 1
 
 
-@pytest.mark.parametrize("trouble", ["EIO", "ENOSPC"])
-def test_a_disk_that_has_no_room_for_the_file_costs_the_file_alone(
-    node: Node, trouble: str
+@pytest.mark.parametrize("action", DISK)
+def test_a_disk_that_fails_over_a_file_costs_the_file_alone(node: Node, action: str) -> None:
+    """Each task meets it at the next place. What has its name already stays, and is nobody's."""
+    *places, last = FILES_LEFT.places
+    assert last == "artifact.before_result"  # all of them pass it
+    daemon = node.start(failpoint=f"{armed(places, action)},{last}:{action}:{len(places) + 1}")
+    for place in places:
+        task = node.until(node.add(LEAVES), "COMPLETED")
+        (entry,) = task["artifacts"]
+        assert entry["because"].startswith("it could not be kept: "), place
+        assert task["output"] == 7
+        assert on_shelf(node).exists() == (place == "artifact.after_rename")
+        assert [*(node.home / "artifacts").glob(".*")] == []
+    uid = node.add(LEAVES)  # of this one nothing was written down: the next daemon takes it again
+    assert daemon.ended() == 1
+    assert "Traceback" not in daemon.said
+    assert daemon.said.count("error[disk_broken]: ") == 1
+    node.start()
+    assert kept_by(node, uid) == [ENTRY]
+    assert len(node.attempts(uid)) == 1
+
+
+@pytest.mark.parametrize("action", ["stop"])
+def test_a_daemon_that_stands_still_over_a_file_keeps_it_when_it_goes_on(
+    node: Node, tmp_path: Path, action: str
 ) -> None:
-    node.start(failpoint=f"artifact.before_write:{trouble}")
-    task = node.until(node.add(LEAVES), "COMPLETED")
-    (entry,) = task["artifacts"]
-    assert "could not be kept" in entry["because"]
-    assert task["output"] == 7
+    seen = tmp_path / "seen"
+    node.env["ARC_FAILPOINT_SEEN"] = str(seen)
+    daemon = node.start(failpoint=armed(FILES_LEFT.places, action))
+    uid = node.add(LEAVES)
+    wake_at_each(daemon, FILES_LEFT.places, seen)
+    assert kept_by(node, uid) == [ENTRY]
+    assert len(node.attempts(uid)) == 1
+    assert "Traceback" not in daemon.said
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_file_that_comes_while_that_happens_is_there_when_it_is_sent_again(
+    node: Node, tmp_path: Path, action: str
+) -> None:
+    """Sent from its first byte on after each of them; the one that waits for it reads all of it."""
+    seen, places = tmp_path / "seen", FILES_LEFT.places[:-1]
+    node.env["ARC_FAILPOINT_SEEN"] = str(seen)
+    daemon = node.start(failpoint="" if action == "kill" else armed(places, action))
+    child = node.add(READS.replace("report.txt", SHA256), context_refs=[f"artifact:{SHA256}"])
+    for place in places if action != "stop" else ():
+        if action == "kill":
+            daemon.stop()
+            daemon = node.start(failpoint=armed([place], action))
+        with node.one_talk() as talk, pytest.raises((ConnectionError, Refusal)) as told:
+            talk.ask("artifact_put", **PUT)
+        assert action == "kill" or str(told.value).startswith("disk: "), (place, told.value)
+        if action == "kill":
+            daemon.ended()
+            daemon = node.start()
+    with node.one_talk() as talk:
+        talk.say("artifact_put", **PUT)
+        if action == "stop":
+            wake_at_each(daemon, places, seen)
+        assert talk.answer("artifact_put") == {"have": len(CONTENT), "done": True}
+    assert [line.split()[0] for line in seen.read_text().splitlines()] == [*places]
+    assert node.until(child, "COMPLETED")["output"] == CONTENT.decode().strip()
+    assert [*(node.home / "artifacts").glob(".*")] == []
+
+
+def armed(places: Sequence[str], action: str) -> str:
+    return ",".join(f"{place}:{action}" for place in places)
+
+
+def kept_by(node: Node, uid: str) -> list[dict[str, Any]]:
+    """What the task left, once it is done; on the shelf it is as it was left."""
+    entries: list[dict[str, Any]] = node.until(uid, "COMPLETED")["artifacts"]
+    assert on_shelf(node).read_bytes() == CONTENT
+    return entries
+
+
+def passed(seen: Path) -> int:
+    return len(seen.read_text().splitlines()) if seen.exists() else 0
+
+
+def wake_at_each(daemon: Daemon, places: Sequence[str], seen: Path) -> None:
+    for number, place in enumerate(places, start=1):
+        until(lambda number=number: passed(seen) == number  # type: ignore[misc]
+              and is_stopped(daemon.pid), place)  # fmt: skip
+        daemon.signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])

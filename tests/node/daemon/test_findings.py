@@ -139,13 +139,13 @@ def test_the_deadline_of_one_agent_leaves_that_of_another(make_node: MakeNode, b
 # What comes from elsewhere.
 
 
-def offered(n: int) -> dict[str, Any]:
+def offered(n: int, x: str) -> dict[str, Any]:
     """A task that was tried so often elsewhere, as another node would offer it."""
     tried = {"n": n, "node": "forge", "incarnation": EARLIER, "agent": "forge",
              "ended_at": "2026-03-10T03:00:00.000Z", "outcome": "interrupted"}  # fmt: skip
     task = a_task(body="true", attempts=[])
     document = {**to_wire(task), "attempts": [tried]}
-    return {"xfer": xfer(), "task": document, "sha256": hash_of(spec_of(task_from(to_wire(task))))}
+    return {"xfer": x, "task": document, "sha256": hash_of(spec_of(task_from(to_wire(task))))}
 
 
 def test_an_attempt_number_that_no_folder_can_have_is_refused_at_the_door(node: Node) -> None:
@@ -153,11 +153,11 @@ def test_an_attempt_number_that_no_folder_can_have_is_refused_at_the_door(node: 
     node.start()
     with node.one_talk() as talk:
         asked = {"from": "forge", "why": "moved"}
-        for n in (0, 900_000_001, 2**62):
-            (held,) = talk.ask("hold", moves=[offered(n)], **asked)["results"]
+        for number, n in enumerate((0, 900_000_001, 2**62), 2):
+            (held,) = talk.ask("hold", moves=[offered(n, xfer(number))], **asked)["results"]
             assert held["outcome"] == "refused"
             assert held["because"]["rule"] == "bad_task"
-        (held,) = talk.ask("hold", moves=[offered(899_999_999)], **asked)["results"]
+        (held,) = talk.ask("hold", moves=[offered(899_999_999, xfer())], **asked)["results"]
         assert held["outcome"] == "held", held
         settle = {"xfer": xfer(), "uid": uid(), "peer": "forge"}
         talk.ask("activate", moves=[settle])

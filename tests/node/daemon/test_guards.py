@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 from agent_node.job import VERDICT_SCHEMA
 from agent_node.ulid import fresh_ulid
-from tests.node.daemon.living import Bell, Node, is_gone, until
+from tests.node.daemon.living import Bell, Node, end_all, is_gone, until
+from tests.node.processes.harness import a_mark, carrying
 
 
 def test_no_program_starts_while_the_report_still_says_idle(node: Node, bell: Bell) -> None:
@@ -112,3 +116,30 @@ def test_an_attempt_starts_again_only_when_the_one_before_is_gone(
     gate.ring()
     node.until(uid, "COMPLETED")
     assert [one["outcome"] for one in node.attempts(uid)] == ["interrupted", "completed"]
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """Afterwards nobody carries it: what a daemon leaves alone, the test ends."""
+    mark = a_mark()
+    yield mark
+    end_all(lambda: carrying(mark))
+
+
+def test_a_dead_shims_orphans_end_that_carry_nothing_of_their_attempt(
+    node: Node, bell: Bell, mark: str
+) -> None:
+    """No token, no lock, no session: only the kernel knows whose they were. Fails when the daemon
+    is not the next to be given orphans, and when it does not end those that it is given.
+    """
+    node.start()
+    hiding = f"exec 3>&- </dev/null >/dev/null 2>&1; /bin/sleep {mark} & /bin/sleep {mark}"
+    uid = node.add(
+        f"(env -i $(command -v setsid) /bin/sh -c '{hiding}' &)\necho up > {bell.path}; sleep 987",
+        on_interrupt="park",
+    )
+    bell.hear()
+    until(lambda: len(carrying(mark)) > 1, "its tree")
+    os.kill(node.shim(uid), signal.SIGKILL)
+    node.until(uid, "PARKED")
+    until(lambda: not carrying(mark), "the end of its tree")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import sqlite3
 import sys
+from contextlib import closing
 
 from tests.node.daemon.living import ROOT, Node
 
@@ -70,3 +72,19 @@ def test_the_file_of_what_others_left_is_for_its_own_user_alone(node: Node) -> N
     assert file.stat().st_mode & 0o777 == 0o600
     given = json.loads((node.folder(uid) / "task.json").read_text())
     assert given["context"] == {f"task:{first}:output": {"found": 7}}
+
+
+def test_an_attempt_that_would_be_given_a_changed_value_does_not_begin(node: Node) -> None:
+    """Its task is parked for a person. Fails where the hash of what was left is not looked at."""
+    daemon = node.start()
+    first = node.add(CHILD)
+    node.until(first, "COMPLETED")
+    daemon.stop()
+    with closing(sqlite3.connect(node.home / "queue.db")) as db, db:
+        db.execute("UPDATE task SET output = '{\"found\":8}' WHERE uid = ?", (first,))
+    node.start()
+    uid = node.add("cat $AGENT_CONTEXT", context_refs=[f"task:{first}:output"])
+    task = node.until(uid, "PARKED", "COMPLETED")
+    assert task["state"] == "PARKED"
+    assert f"{first}: its output is not what was told of it" in task["failure_reason"]
+    assert not (node.folder(uid) / "stdout.log").exists()

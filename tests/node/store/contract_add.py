@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
 from agent_node.errors import BadInput
+from agent_node.narrowing import Narrowed
 from agent_node.task import to_wire
 from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
@@ -182,6 +186,42 @@ class TakesWork(Contract):
         by_start = node.ask(q.ListTasks(match=uid(12)[:25])).tasks
         assert [task.uid for task in by_start] == [uid(11), uid(12)]
         assert node.ask(q.ListTasks(match="%")).tasks == ()
+
+    @pytest.mark.parametrize(("narrowed", "found"), [
+        ({"subject": ("deploy",)}, [1, 2, 5]), ({"subject": ("deploy", "SITE")}, [2]),
+        ({"subject": ("über",)}, [3, 4]), ({"subject": ("100%",)}, [5]), ({"subject": ("_",)}, []),
+        ({"skill": "ops"}, [1]), ({"skill": "op"}, []), ({"domain": "infra"}, [2]),
+        ({"priority": 8}, [3]), ({"source": "human:ada"}, [4]), ({"parent": uid(9)}, [5]),
+        ({"subject": ("deploy",), "domain": "infra"}, [2]), ({}, [1, 2, 3, 4, 5]),
+    ])  # fmt: skip
+    def test_a_list_is_narrowed_by_the_node_which_counts_what_fits_on_all_pages(
+        self, node: NodeAtHand, narrowed: dict[str, Any], found: list[int]
+    ) -> None:
+        node.has(
+            a_task(1, subject="Deploy the hub", skills=["ops"]),
+            a_task(2, subject="site: deploy", domain="infra"),
+            a_task(3, subject="über alles", priority=8),
+            a_task(4, subject="Überblick 1000", source="human:ada"),
+            a_task(5, subject="deploy 100%", parent=uid(9)),
+        )
+        asked = q.ListTasks(states=("READY",), narrowed=Narrowed(**narrowed), limit=1, count=True)
+        pages = [node.ask(asked)]
+        while (after := pages[-1].next) is not None:
+            pages.append(node.ask(replace(asked, after=after)))
+
+        assert [task.uid for page in pages for task in page.tasks] == [uid(n) for n in found]
+        assert {page.total for page in pages} == {len(found)}
+        assert node.ask(replace(asked, limit=9)).total == len(found)
+        assert node.ask(replace(asked, count=False)).total is None
+
+    def test_what_left_is_narrowed_too_and_not_counted(self, node: NodeAtHand) -> None:
+        for number, subject in ((1, "deploy"), (2, "rotate")):
+            node.gives_away(xfer(number), node.has(a_task(number, subject=subject)))
+        moved = q.ListTasks(states=("MOVED",), narrowed=Narrowed(("deploy",)), count=True)
+        listed = node.ask(moved)
+
+        assert [task.uid for task in listed.tasks] == [uid(1)]
+        assert listed.total is None
 
     def test_lists_leave_the_bodies_out(self, node: NodeAtHand) -> None:
         node.has(a_task(body="long"))

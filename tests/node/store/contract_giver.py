@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.errors import BadInput, Refused
 from agent_node.spec import hash_of, spec_of
-from agent_node.task import to_wire
+from agent_node.task import task_from, to_wire
 from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.contract import Contract
 
@@ -51,6 +52,35 @@ class Gives(Contract):
         taken = node.escrow(xfer(), node.task(uid()))
         assert taken.task == node.task(uid())
         assert node.escrow(xfer(), node.task(uid())).task == taken.task
+
+    @pytest.mark.parametrize("fields", [
+        {}, {"tags": ["t"], "priority": 7, "domain": "d"}, {"skills": ["s"], "needs": ["python"]},
+        {"heat": 2}, {"body": 'é \\"\n\U0001f600'}, {"body": '"extra":{"a":1.5}'},
+        {"extra": {"a": 1.5, "float": "1"}}, {"extra": {"float": "1.5"}}, {"retry": {"max_s": 0.5}},
+        {"key": "k", "origin": "cron:daily", "expected_s": 3, "max_attempts": 5, "models": ["m"]},
+    ])  # fmt: skip
+    def test_an_escrow_tells_tersely_what_it_would_hand_over_whole(
+        self, node: NodeAtHand, fields: dict[str, Any]
+    ) -> None:
+        """Fails with a field that is left out though the task says something in it."""
+        node.has(a_task(**fields))
+        taken = node.escrow(xfer(), node.task(uid()), terse=True)
+        assert taken.task is None
+        assert task_from(json.loads(str(taken.told))) == node.task(uid())
+        assert taken.sha256 == hash_of(spec_of(node.task(uid())))
+        again = node.escrow(xfer(), node.task(uid()), terse=True).told
+        assert json.loads(str(again)) == json.loads(str(taken.told))
+        assert "max_s" not in json.loads(str(taken.told))  # which none of them says
+
+    def test_an_escrow_tells_tersely_what_became_of_earlier_attempts(
+        self, node: NodeAtHand
+    ) -> None:
+        node.has(a_task())
+        node.finish(node.running(), "interrupted", message="the machine went down")
+        taken = node.escrow(xfer(), node.task(uid()), terse=True)
+        told = task_from(json.loads(str(taken.told)))
+        assert told == node.task(uid())
+        assert len(told.attempts) == 1
 
     def test_an_escrow_hands_over_what_became_of_earlier_attempts(self, node: NodeAtHand) -> None:
         node.has(a_task())
@@ -144,11 +174,14 @@ class Gives(Contract):
         answers = node.say(m.Escrow("loom", "stolen", 60, moves))
         assert [answer.outcome for answer in answers] == ["escrowed", "refused"]
 
-    def test_a_batch_whose_bodies_exceed_one_line_is_cut_off(self, node: NodeAtHand) -> None:
-        tasks = [a_task(n, body="x" * 250_000) for n in range(40)]
+    @pytest.mark.parametrize("terse", [False, True])
+    def test_a_batch_whose_bodies_exceed_one_line_is_cut_off(
+        self, node: NodeAtHand, terse: bool
+    ) -> None:
+        tasks = [a_task(n, body="é" * 125_000) for n in range(40)]
         node.has(*tasks)
         moves = tuple(m.Move(xfer(n), uid(n), 1) for n in range(40))
-        answers = node.say(m.Escrow("loom", "stolen", 60, moves))
+        answers = node.say(m.Escrow("loom", "stolen", 60, moves, terse=terse))
 
         given = [answer for answer in answers if answer.outcome == "escrowed"]
         assert 20 <= len(given) <= 33

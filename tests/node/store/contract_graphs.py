@@ -25,7 +25,7 @@ DAG = "01DAG000000000000000000099"
 
 def a_graph(number: int = 1, *, title: str = "release", **tasks: JsonValue) -> Graph:
     """A graph whose tasks say nothing but what they wait for; `then` and `key` are its own."""
-    heads = ("then", "key", "budget_usd")
+    heads = ("then", "key", "budget_usd", "urgent_overdraft")
     own: JsonObject = {name: tasks.pop(name) for name in heads if name in tasks}
     document: JsonObject = {
         "title": title, "id": f"01DAG{number:021d}", **own,
@@ -51,6 +51,12 @@ def states(node: NodeAtHand, graph: Graph) -> dict[str, str]:
     shown = node.ask(g.ShowGraph(graph.id))
     assert shown is not None
     return {str(one.name): one.state for one in shown.members}
+
+
+def event_number(event: JsonObject) -> int:
+    number = event["seq"]
+    assert isinstance(number, int)
+    return number
 
 
 def facts(node: NodeAtHand, graph: Graph) -> g.GraphFacts:
@@ -83,6 +89,9 @@ def tell(node: NodeAtHand, *ends: g.EndTold) -> list[str]:
     return [noted.outcome for noted in node.say(g.NoteEnds(ends))]
 
 
+_NOT_FOLLOWED = "dag_not_followed"
+
+
 class KeepsGraphs(Contract):
     def test_only_what_waits_for_nothing_is_ready(self, node: NodeAtHand) -> None:
         graph = a_graph(a=[], b=["a"], c=["a", "b"])
@@ -113,6 +122,8 @@ class KeepsGraphs(Contract):
         for name in "ab":
             said = [one["event"] for one in node.events(of(graph, name))]
             assert said[-3:] == ["task_claimed", "task_started", "task_completed"], said
+        numbers = [event_number(one) for one in node.ask(q.Events())]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
     @pytest.mark.parametrize(
         ("on_failure", "after_it", "graph_is"),
@@ -204,6 +215,38 @@ class KeepsGraphs(Contract):
         submit(node, a_graph(a=[], then={"title": "next", "tasks": {"x": {"subject": "x"}}}))
         dies(node)
         assert len(node.ask(g.ListGraphs()).graphs) == 1
+
+    def test_an_end_is_recorded_although_what_was_to_follow_cannot_be_taken_in(
+        self, node: NodeAtHand
+    ) -> None:
+        """Its key is taken. Fails where nobody looks: the row of the end is refused with it, and
+        the task is under way for ever.
+        """
+        following: JsonValue = {"title": "next", "tasks": {"x": {"subject": "x", "key": "k"}}}
+        graph = a_graph(a=[], then=following)
+        submit(node, graph)
+        got = node.running()
+        node.has(a_task(1, key="k"))
+        node.finish(got)
+        assert states(node, graph) == {"a": "COMPLETED"}
+        (line,) = node.ask(g.ListGraphs()).graphs
+        assert line.state == "completed"
+        (said,) = [one for one in node.ask(q.Events(limit=1000)) if one["event"] == _NOT_FOLLOWED]
+        assert said["uid"] == graph.id
+        assert said["because"] == "a task of this key is here already: k"
+
+    def test_a_graph_that_is_over_takes_no_more_tasks(self, node: NodeAtHand) -> None:
+        """Fails where only graphs that never were are refused: the new task would open it again."""
+        done, wrong = a_graph(1, a=[]), a_graph(2, a=[])
+        submit(node, done)
+        ended(node)
+        submit(node, wrong)
+        node.say(g.CancelGraph(wrong.id))
+        for number, graph in enumerate((done, wrong), start=1):
+            (added,) = node.add(a_task(number, dag=graph.id, parent=of(graph, "a")))
+            assert (added.outcome, rule_of(added)) == ("refused", "graph_ended")
+            assert node.shown(uid(number)) is None
+        assert [facts(node, one).state for one in (done, wrong)] == ["completed", "cancelled"]
 
     def test_a_start_in_the_future_waits_for_it_after_the_edges_came(
         self, node: NodeAtHand
@@ -391,6 +434,18 @@ class HearsOfEndsElsewhere(Contract):
         assert (facts(node, graph).state, node.ask(g.Awaits())) == ("running", (uid(7),))
         tell(node, told(uid(7)))
         assert facts(node, graph).state == "completed"
+
+    def test_a_task_born_elsewhere_joins_no_graph_that_was_cancelled(
+        self, node: NodeAtHand
+    ) -> None:
+        """The hub cancels it instead. Fails where any graph that is here is joined."""
+        graph = a_graph(a=[])
+        submit(node, graph)
+        node.say(g.CancelGraph(graph.id))
+        (said,) = node.say(g.Join((g.Birth(uid(7), graph.id, of(graph, "a")),)))
+        assert (said.outcome, rule_of(said)) == ("refused", "graph_cancelled")
+        assert (facts(node, graph).state, facts(node, graph).total) == ("cancelled", 1)
+        assert node.ask(g.Awaits()) == ()
 
     def test_a_late_birth_makes_a_graph_run_again(self, node: NodeAtHand) -> None:
         graph = a_graph(a=[])

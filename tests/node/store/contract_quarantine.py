@@ -13,6 +13,7 @@ from tests.builders import NodeAtHand, Settling, a_task, refusal, rule_of, uid, 
 from tests.node.store.contract import Contract
 
 T9 = a_task(9)
+CUT_OFF = c.Because("bad_task", "it was cut off")
 
 
 def with_everything(node: NodeAtHand) -> NodeAtHand:
@@ -73,22 +74,49 @@ class Quarantines(Contract):
             c.Add((T9,)),
             m.Escrow("loom", "stolen", 60, (m.Move(xfer(8), uid(1), 1),)),
             m.Hold("forge", "stolen", (offer,)),
+            m.Hold("forge", "stolen", (), unread=(m.Unread(xfer(9), uid(9), CUT_OFF),)),
         ):
+            was = node.dump()
             assert said(node, command) == "refused"
+            assert node.dump() == was
         assert node.state(uid(9)) is None
 
     @pytest.mark.parametrize("kind", [m.Commit, m.Abort, m.Settled, m.Activate, m.Drop, "escrow"])
-    def test_no_word_of_a_move_makes_anything_ready(
+    def test_no_word_of_a_move_changes_anything(
         self, node: NodeAtHand, kind: Settling | str
     ) -> None:
         quarantined(node)
-        states = {number: node.state(uid(number)) for number in range(1, 8)}
+        was = node.dump()
         for number, peer in ((2, "loom"), (3, "forge"), (5, "loom")):
             if isinstance(kind, str):
                 said(node, m.Escrow(peer, "stolen", 60, (m.Move(xfer(number), uid(number), 1),)))
             else:
                 said(node, kind((m.Settle(xfer(number), uid(number), peer),), c.OWNER))
-        assert {number: node.state(uid(number)) for number in range(1, 8)} == states
+        assert node.dump() == was
+
+    @pytest.mark.parametrize("before", [False, True], ids=["never settled", "settled before"])
+    def test_the_end_of_what_moved_away_is_noted_after_the_quarantine(
+        self, node: NodeAtHand, before: bool
+    ) -> None:
+        """What was recorded is still answered; the hub says the rest again, once it is over."""
+        node.has(a_task(5))
+        node.gives_away(xfer(5), a_task(5))
+        if before:
+            node.settled(xfer(5), uid(5))
+        node.say(m.Quarantine("an older copy was put back"))
+        was = node.dump()
+        over = m.Settled((m.Settle(xfer(5), uid(5), "loom", ended="COMPLETED"),))
+        assert refusal(node, over) == "quarantined"
+        word = m.Settled((m.Settle(xfer(5), uid(5), "loom"),))
+        assert said(node, word) == ("settled" if before else "refused")
+        assert node.dump() == was
+        assert [one.settled for one in node.ask(q.Moved())] == [before]
+
+        node.say(m.Release("all done"))
+        assert said(node, over) == "settled"
+        assert [(one.settled, one.ended) for one in node.ask(q.Moved())] == [(True, "COMPLETED")]
+        node.say(m.Quarantine("once more"))
+        assert said(node, over) == "settled", "it is recorded"
 
     def test_no_time_makes_anything_ready(self, node: NodeAtHand) -> None:
         """The lease of task 2 and the wait of task 6 both end, and nothing comes of it."""

@@ -11,6 +11,7 @@ import pytest
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
+from agent_node.budget_words import SetBudget
 from agent_node.errors import Refused
 from agent_node.spec import hash_of, spec_of
 from agent_node.task import Task
@@ -184,14 +185,20 @@ class KnowsSenders(Contract):
         right = m.Settle(xfer(9), uid(9), "forge", OTHER)
         assert node.say(m.Activate((right,)))[0].outcome == "activated"
 
-    @pytest.mark.parametrize("says", [{}, {"heat": 1}])
+    @pytest.mark.parametrize("says", [{}, {"heat": 1}, {"boost_per_minute": 1.0}])
+    @pytest.mark.parametrize("limited", [False, True], ids=["free", "limited"])
     def test_after_a_boot_tasks_that_moved_in_wait_for_the_hub(
-        self, node: NodeAtHand, says: dict[str, Any]
+        self, node: NodeAtHand, says: dict[str, Any], limited: bool
     ) -> None:
-        """The machine may have been declared off meanwhile, and its tasks given to others."""
+        """The machine may have been declared off meanwhile, and its tasks given to others.
+
+        Where boosts differ or money counts, the first task is looked up before it is taken.
+        """
         hello(node, 1)
+        if limited:
+            node.say(SetBudget("fleet", "100"))
         node.has(T1)
-        node.takes(xfer(9), replace(T9, **says))
+        node.takes(xfer(9), replace(T9, priority=1, **says))
         node.reboot()
 
         assert node.facts().waits_for_hub

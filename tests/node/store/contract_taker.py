@@ -11,7 +11,7 @@ from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
 from agent_node.spec import hash_of, spec_of
-from tests.builders import NodeAtHand, a_task, an_agent, rule_of, uid, xfer
+from tests.builders import NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
 
 
@@ -82,6 +82,42 @@ class Takes(Contract):
         assert (again.outcome, rule_of(again)) == ("refused", "paused")
         assert again == first
         assert node.hold(xfer(2), a_task()).outcome == "held"
+
+    @pytest.mark.parametrize("about", [uid(), ""], ids=["its uid", "no uid"])
+    def test_what_cannot_be_read_is_refused_for_its_transfer(
+        self, node: NodeAtHand, about: str
+    ) -> None:
+        """Fails when a later copy is held under a transfer that its giver knows as refused."""
+        why = c.Because("bad_task", "task.priority: should be 1 to 10")
+        said = m.Hold("forge", "stolen", (), unread=(m.Unread(xfer(), about, why),))
+        assert node.say(said) == (m.Transferred(xfer(), "refused", why),)
+        was = node.dump()
+        assert node.say(said) == (m.Transferred(xfer(), "refused", why),)
+        assert node.hold(xfer(), a_task()).outcome == "refused"
+        assert node.drop(xfer(), uid()).outcome == "refused"
+        assert node.dump() == was
+        assert node.hold(xfer(2), a_task()).outcome == "held"
+
+    def test_a_repeat_that_cannot_be_read_hears_what_was_recorded(self, node: NodeAtHand) -> None:
+        """Fails when it is refused unseen: a copy is held, and its giver hears that none is."""
+        node.hold(xfer(1), a_task(1))
+        why = c.Because("bad_task", "it was cut off")
+        torn = tuple(m.Unread(xfer(number), uid(number), why) for number in (1, 2))
+        offer = m.Offer(xfer(3), a_task(3), hash_of(spec_of(a_task(3))))
+        said = node.say(m.Hold("forge", "stolen", (offer,), unread=torn))
+        assert [one.outcome for one in said] == ["held", "held", "refused"]
+        elsewhere = m.Hold("loom", "stolen", (), unread=torn[:1])
+        assert rule_of(node.say(elsewhere)[0]) == "other_transfer"
+
+    def test_what_cannot_be_read_is_no_word_of_a_hub_that_was_replaced(
+        self, node: NodeAtHand
+    ) -> None:
+        node.say(m.Hello("arc0", "arc", 2, node.clock.boot_id()))
+        torn = (m.Unread(xfer(), uid(), c.Because("bad_task", "it was cut off")),)
+        was = node.dump()
+        old = m.Hold("forge", "stolen", (), c.Sender("hub:old", 1), unread=torn)
+        assert refusal(node, old) == "old_term"
+        assert node.dump() == was
 
     @pytest.mark.parametrize("state", ["paused", "draining"])
     def test_a_node_that_is_told_to_stop_takes_nothing(self, node: NodeAtHand, state: str) -> None:

@@ -111,6 +111,58 @@ class Obeys(Contract):
         task = node.task(uid())
         assert (task.state, task.completed_at) == ("READY", None)
 
+    def test_a_task_that_is_wanted_again_waits_for_its_time(self, node: NodeAtHand) -> None:
+        """Seen to fail: it ran at once, a day before the moment that it still named."""
+        later = "2026-03-11T00:00:00.000Z"
+        node.has(a_task(not_before=later))
+        node.say(c.Cancel(uid()))
+        said = node.say(c.RetryNow(uid(), "after all"), dry_run=True)
+        assert said.task is not None
+        assert (said.task.state, said.task.not_before) == ("PENDING", later)
+        node.say(c.RetryNow(uid(), "after all"))
+        task = node.task(uid())
+        assert (task.state, task.not_before, task.ready_at) == ("PENDING", later, None)
+        assert isinstance(node.claim(), c.NothingToClaim)
+        told = next(one for one in node.ask(q.Events()) if one["event"] == "task_retried")
+        assert told["state"] == "PENDING"
+        assert f"after all; it waits for its time, {later}" in str(told["because"])
+        again = node.say(c.RetryNow(uid()))
+        assert again.because is not None
+        assert f"is PENDING; it waits for its time, {later}; set not_before=" in again.because.text
+        node.clock.set_wall(later)
+        assert node.wake().readied == 1
+        assert node.claimed().task.uid == uid()
+
+    def test_a_task_that_is_wanted_again_waits_for_others_and_not_for_its_time_alone(
+        self, node: NodeAtHand
+    ) -> None:
+        """Seen to fail: what it had waited for was taken to be told already, so its time alone
+        held it, and it ran before the task that it depends on.
+        """
+        later = "2026-03-11T00:00:00.000Z"
+        node.has(a_task(1, priority=9))
+        node.has(a_task(2, not_before=later, depends_on=[{"uid": uid(1), "on_failure": "fail"}]))
+        node.say(c.Cancel(uid(2)))
+        node.say(c.RetryNow(uid(2), "after all"))
+        told = next(one for one in node.events(uid(2)) if one["event"] == "task_retried")
+        assert told["because"] == "after all; waits for other tasks to end"
+        node.clock.set_wall(later)
+        assert node.wake().readied == 0
+        assert node.state(uid(2)) == "PENDING"
+        assert node.claimed().task.uid == uid(1)
+        assert isinstance(node.claim(), c.NothingToClaim)
+
+    def test_a_time_that_is_cleared_or_has_passed_holds_nobody(self, node: NodeAtHand) -> None:
+        node.has(*(a_task(n, not_before="2026-03-11T00:00:00.000Z") for n in (1, 2)))
+        for number in (1, 2):
+            node.say(c.Cancel(uid(number)))
+        node.say(c.RetryNow(uid(1)))
+        assert node.say(c.SetFields(uid(1), {"not_before": None})).outcome == "changed"
+        assert node.state(uid(1)) == "READY"
+        node.clock.set_wall("2026-03-11T00:00:00.000Z")
+        node.say(c.RetryNow(uid(2)))
+        assert node.state(uid(2)) == "READY"
+
     def test_retry_of_what_is_ready_changes_nothing(self, node: NodeAtHand) -> None:
         node.has(a_task())
         before = node.dump()

@@ -31,6 +31,8 @@ class Fleet(Hub):
         self.accepted: set[tuple[str, int]] = set()
         self.completed: set[str] = set()
         self.added: dict[str, str] = {}
+        self.meant_for: dict[str, str] = {}  # a task is sent to one node only, by uid
+        self.long_ago: set[str] = set()  # it was sent more than a month ago
         self.ended: set[str] = set()
         self.touched: set[str] = set()  # a restore may have lost what was known of these
 
@@ -43,6 +45,11 @@ class Fleet(Hub):
             if command.result.kind == "completed":
                 self.completed.add(command.uid)
                 self.ended.add(command.uid)
+        if isinstance(command, c.Add):
+            for answer in outcome:
+                if answer.outcome == "added":
+                    assert answer.uid not in self.added, f"{answer.uid} was added twice"
+                    self.added[answer.uid] = sent.node
 
     def alive_at(self, name: str) -> frozenset[str]:
         return frozenset(uid for uid, (where, _) in self.living.items() if where == name)
@@ -50,14 +57,15 @@ class Fleet(Hub):
     def end_of(self, uid: str) -> str | None:
         return "COMPLETED" if uid in self.completed else None
 
-    def add(self, name: str, number: int, key: str | None) -> None:
+    def add(self, name: str, number: int, key: str | None, *, how: str = "heard") -> None:
+        """A new task for this node, in the life that it has now."""
         task = a_task(number, key=key)
-        if name in self.off or task.uid in self.added:
+        if name in self.off or task.uid in self.long_ago:
             return
-        with suppress(Refused):
-            (answer,) = self.nodes[name].add(task)
-            if answer.outcome == "added":
-                self.added[task.uid] = name
+        if self.meant_for.setdefault(task.uid, name) != name:
+            return
+        sender = c.Sender("hub", 1, self.nodes[name].facts().incarnation)
+        self.send(Sent(name, c.Add((task,), sender), None), how=how)
 
     def claim(self, name: str) -> None:
         """An agent takes a task; whatever that is, its program may not run anywhere yet."""
@@ -152,7 +160,10 @@ class Fleet(Hub):
             self.nodes[name].reopen()
 
     def forget(self, name: str) -> None:
-        """A month passes; nobody puts back a backup from before what was forgotten in it."""
+        """A month passes; nobody puts back a backup from before what was forgotten in it.
+
+        And nobody adds what ended so long ago again: a task has no number that tells its age.
+        """
         for other in self.nodes.values():
             other.clock.advance(31 * DAY)
         node = self.nodes[name]
@@ -161,6 +172,8 @@ class Fleet(Hub):
             with suppress(Refused):
                 node.say(c.Forget())
             (node.place / "backup.db").unlink(missing_ok=True)
+        self.long_ago |= set(self.meant_for)
+        self.bag = [sent for sent in self.bag if not isinstance(sent.command, c.Add)]
 
     def known_at(self, name: str) -> dict[str, tuple[object, ...]]:
         """What a node's file says of each uid, row and tombstone."""

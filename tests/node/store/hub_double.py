@@ -65,17 +65,17 @@ class Hub:
 
     def hello(self, name: str) -> None:
         """The hub greets a node, and says so where that incarnation was declared dead."""
-        node = self.nodes[name]
         if name not in self.off:
-            life = m.Fenced(name, node.facts().incarnation)
-            boot = node.clock.boot_id()
-            node.say(m.Hello("arc0", "arc", 1, boot, fenced=life in self.fenced))
+            life, boot = self.nodes[name].facts().incarnation, self.nodes[name].clock.boot_id()
+            dead = m.Fenced(name, life) in self.fenced
+            said = m.Hello("arc0", "arc", 1, boot, fenced=dead, incarnation=life if dead else None)
+            self.send(Sent(name, said, None))
 
     def send(self, sent: Sent, *, how: str = "heard", again: bool = False) -> Any:
         """Say it to the node. `unheard`: its answer is lost; `late`: it is only on its way."""
         if not again:
             self.bag.append(sent)
-        if sent.node in self.off or how == "late":
+        if sent.node in self.off or how == "late" or self._has_lost_its_connection(sent):
             return None
         try:
             outcome = self.nodes[sent.node].say(sent.command)
@@ -85,6 +85,12 @@ class Hub:
         if sent.journey is not None and how == "heard":
             self._learn(sent, outcome[0])
         return outcome
+
+    def _has_lost_its_connection(self, sent: Sent) -> bool:
+        """A hello is heard by the boot that it was said to: no connection outlives a reboot."""
+        if not isinstance(sent.command, m.Hello):
+            return False
+        return sent.command.boot_id != self.nodes[sent.node].clock.boot_id()
 
     def note(self, sent: Sent, outcome: Any) -> None:
         """What an answer means for whoever watches; the hub itself does not need it."""

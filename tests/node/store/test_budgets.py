@@ -84,10 +84,56 @@ def test_what_waits_for_money_needs_a_person(node: NodeAtHand) -> None:
     facts = node.facts()
     assert facts.unaffordable == 1
     said = " ".join(map(str, _needs_you(facts, ())))
-    assert "1 wait for money (over_budget)" in said
+    assert facts.never_affordable == 1
+    assert "1 wait for money (over_budget) and never start before their limit" in said
     assert "1 READY wait for money (over_budget): nothing of today's is left" in said
     node.finish(first, cost_usd="1")
     assert "nothing of today's" not in str(_needs_you(node.facts(), ()))
+
+
+def test_what_node_toml_says_now_frees_what_waited_for_it(node: NodeAtHand) -> None:
+    """Seen to fail: a raised limit was read, and nobody looked who may go on by it."""
+    node.has(a_task(1, max_cost_usd="11"), a_task(2, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    for limit, freed in (("12", 1), ("12", 0), (None, 1)):
+        assert isinstance(node.store, SqliteStore)
+        node.store.spend_within(Money(limit))
+        assert node.wake().readied == freed
+        assert node.wake().readied == 0
+        if limit is not None and freed:
+            (reason,) = node.task(uid(2)).blocked_by
+            assert "the node has 12 USD" in str(reason)
+
+
+def test_a_limit_that_frees_nobody_is_told_to_who_waits_for_it(node: NodeAtHand) -> None:
+    """Seen to fail: the new reason was written, and rolled back with a wake that freed nothing."""
+    node.has(a_task(1, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert isinstance(node.store, SqliteStore)
+    node.store.spend_within(Money("20"))
+    assert node.wake().readied == 0
+    (reason,) = node.task(uid(1)).blocked_by
+    assert "the node has 20 USD" in str(reason)
+
+
+def test_a_node_toml_that_lets_urgent_work_overdraw_frees_what_is_urgent(node: NodeAtHand) -> None:
+    """Seen to fail: urgent work that new work may go on as waited for midnight all the same."""
+    node.has(a_task(1, priority=4, max_cost_usd="30"), a_task(2, priority=5, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert isinstance(node.store, SqliteStore)
+    node.store.spend_within(Money("10", urgent_overdraft=True))
+    assert node.wake().readied == 1
+    assert (node.state(uid(1)), node.state(uid(2))) == ("READY", "PENDING")
+
+
+def test_a_limit_is_looked_at_again_where_a_wake_was_rolled_back(node: NodeAtHand) -> None:
+    """Seen to fail: a wake that changed nothing was taken for the one that looked."""
+    node.has(a_task(1, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert isinstance(node.store, SqliteStore)
+    node.store.spend_within(Money("40"))
+    assert node.store.apply(c.Wake(), dry_run=True).readied == 1
+    assert node.wake().readied == 1
 
 
 def test_a_smaller_task_goes_by_one_that_cannot_be_afforded(node: NodeAtHand) -> None:
@@ -158,7 +204,7 @@ def test_what_a_raised_limit_is_not_enough_for_names_the_new_one(inbox: NodeAtHa
     assert inbox.state(uid(1)) == "PENDING"
     (reason,) = inbox.task(uid(1)).blocked_by
     assert isinstance(reason, dict)
-    assert (reason["scope"], reason["enough_usd"], reason["comes_back"]) == ("fleet", "6", True)
+    assert (reason["scope"], reason["enough_usd"], reason["comes_back"]) == ("fleet", "6", False)
     assert "4.5 USD" in str(reason["text"])
     inbox.say(SetBudget("fleet", str(reason["enough_usd"])))
     assert inbox.state(uid(1)) == "READY"

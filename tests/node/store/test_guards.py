@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
+from agent_node.errors import BrokenRule, StoreUnusable
+from agent_node.store import claims, taking
 from agent_node.store.sqlite import SqliteStore
 from agent_node.task import State
 from tests.builders import DAY, NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
@@ -55,7 +59,76 @@ def reown(node: NodeAtHand, epoch: int = S, **more: Any) -> m.Reowned:
     return answer
 
 
+# Claiming.
+
+
+def no_power(node: NodeAtHand) -> None:
+    node.say(c.SetAgents((an_agent("iris", slots=8),)))
+
+
+def no_slot(node: NodeAtHand) -> None:
+    node.say(c.SetAgents((an_agent("iris", "tape", slots=1),)))
+    node.has(a_task(7, priority=1))
+    assert node.claimed().task.uid == uid(7)
+
+
+NOBODY_MAY: dict[str, Callable[[NodeAtHand], object]] = {
+    "the node is paused": lambda node: node.say(c.SetNode("paused", "no")),
+    "the agent is paused": lambda node: node.say(c.SetNode("paused", "no", agent="iris")),
+    "it cannot do this": no_power,
+    "it has no slot": no_slot,
+    "the hub was not heard": lambda node: node.reboot(),
+}
+
+
+@pytest.mark.parametrize("why", NOBODY_MAY)
+def test_a_task_that_was_looked_up_is_taken_by_nobody_who_may_not(
+    node: NodeAtHand, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Where boosts differ, one statement looks for the first task and the next one takes it.
+    Fails where that one leans on what the first has looked at.
+    """
+    node.say(c.SetAgents((an_agent("iris", "tape", slots=8),)))
+    node.say(m.Hello("arc0", "arc", 1, node.clock.boot_id()))
+    node.takes(xfer(9), a_task(9, needs=["tape"], boost_per_minute=1.0))
+    found = node.task(uid(9)).seq
+    NOBODY_MAY[why](node)
+    monkeypatch.setattr(claims, "_first_of_all", lambda *_: found)
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert node.state(uid(9)) == "READY"
+
+
 # Moving.
+
+
+@pytest.mark.parametrize("says", [{}, {"heat": 1}], ids=["plain", "particular"])
+@pytest.mark.parametrize("state", ["paused", "draining"])
+def test_a_copy_is_written_by_a_node_that_is_active_in_that_very_statement(
+    node: NodeAtHand,
+    monkeypatch: pytest.MonkeyPatch,
+    state: Literal["paused", "draining"],
+    says: dict[str, Any],
+) -> None:
+    """Fails when the statement leaves that to who asked before."""
+    node.say(c.SetNode(state, "upgrade"))
+    with monkeypatch.context() as blind:
+        blind.setattr(taking, "_node_objects", lambda *_, **__: None)
+        with pytest.raises(BrokenRule, match=state):
+            node.hold(xfer(), a_task(**says))
+    assert node.state(uid()) is None
+    assert rule_of(node.hold(xfer(), a_task(**says))) == state, "nothing was recorded before"
+
+
+def test_a_node_below_the_floor_of_free_disk_takes_nothing(node: NodeAtHand) -> None:
+    """What it holds it takes in: its giver has let go. Fails without the look at the disk."""
+    node.hold(xfer(1), a_task(1))
+    assert isinstance(node.store, SqliteStore)
+    node.store.live.disk_low = True
+    assert rule_of(node.hold(xfer(2), a_task(2))) == "disk_floor"
+    assert node.state(uid(2)) is None
+    assert node.activate(xfer(1), uid(1)).outcome == "activated"
+    node.store.live.disk_low = False
+    assert node.hold(xfer(3), a_task(2)).outcome == "held"
 
 
 def test_a_commit_takes_a_row_only_out_of_its_own_escrow(node: NodeAtHand) -> None:
@@ -277,3 +350,35 @@ def test_no_part_of_the_contract_hides_a_test_of_another() -> None:
     parts = {part for part in StoreContract.__mro__ if part is not object}
     names = Counter(name for part in parts for name in vars(part) if name.startswith("test_"))
     assert [name for name, times in names.items() if times > 1] == []
+
+
+# Opening.
+
+
+DEAF_TO = {
+    "synchronous = FULL": "synchronous = OFF",
+    "busy_timeout = 5000": "busy_timeout = 1",
+    "foreign_keys = ON": "foreign_keys = OFF",
+    "trusted_schema = OFF": "trusted_schema = ON",
+    "cell_size_check = ON": "cell_size_check = OFF",
+    "mmap_size = 0": "mmap_size = 4096",
+    "journal_mode = wal": "journal_mode = memory",
+}
+
+
+@pytest.mark.parametrize("said", DEAF_TO)
+def test_a_switch_that_sqlite_did_not_take_opens_no_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """It says nothing when it does not; fails where what is in force is not read again."""
+
+    class Deaf(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            return super().execute(sql.replace(said, DEAF_TO[said]), *values)
+
+    connect = partial(sqlite3.connect, factory=Deaf)
+    with monkeypatch.context() as deaf:
+        deaf.setattr("agent_node.store.database.sqlite3.connect", connect)
+        with pytest.raises(StoreUnusable, match=said.split(maxsplit=1)[0]):
+            NodeAtHand(Sqlite(), tmp_path / "deaf")
+    NodeAtHand(Sqlite(), tmp_path / "hearing").close()

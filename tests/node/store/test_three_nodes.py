@@ -49,9 +49,14 @@ class ThreeNodes(RuleBasedStateMachine):
         for number, name in enumerate(where, start=1):
             self.fleet.add(name, number, None)
 
-    @rule(name=names, number=st.integers(1, UIDS), key=st.sampled_from([None, "k"]))
-    def work_comes_in(self, name: str, number: int, key: str | None) -> None:
-        self.fleet.add(name, number, key)
+    @rule(
+        name=names,
+        number=st.integers(1, UIDS),
+        key=st.sampled_from([None, "k"]),
+        how=st.sampled_from(["heard", "late"]),
+    )
+    def work_comes_in(self, name: str, number: int, key: str | None, how: str) -> None:
+        self.fleet.add(name, number, key, how=how)
 
     @rule(name=names)
     def an_agent_claims(self, name: str) -> None:

@@ -29,13 +29,12 @@ def test_a_task_goes_to_and_fro_and_runs_once(fleet: Fleet) -> None:
     for giver, taker in (("iris", "forge"), ("forge", "iris"), ("iris", "loom"), ("loom", "forge")):
         fleet.move(uid(), giver, taker)
         fleet.check()
-    for sent in list(fleet.bag):
-        fleet.send(sent, again=True)
-        fleet.check()
+    everything_returns(fleet)
     for name in NAMES:
         fleet.claim(name)
     assert fleet.living[uid()][0] == "forge"
     fleet.end(uid(), "completed")
+    everything_returns(fleet)
 
 
 def test_a_lease_that_ends_before_the_commit_leaves_the_task_with_its_giver(fleet: Fleet) -> None:
@@ -86,6 +85,42 @@ def test_a_cancelled_task_of_an_older_copy_is_not_brought_back_to_life(fleet: Fl
         iris.say(c.RetryNow(uid()))
     fleet.claim("iris")
     assert fleet.living[uid()][0] == "forge"
+
+
+def everything_returns(fleet: Fleet) -> None:
+    """All that the hub ever said arrives once more."""
+    for sent in list(fleet.bag):
+        fleet.send(sent, again=True)
+        fleet.check()
+
+
+def test_an_add_that_returns_after_a_restore_brings_nothing_back(fleet: Fleet) -> None:
+    """Fails when an add is meant for whichever life its node has by then."""
+    fleet.back_up("iris")
+    fleet.add("iris", 1, None)
+    fleet.claim("iris")
+    fleet.end(uid(), "completed")
+    fleet.restore("iris")
+    fleet.release("iris")
+    assert fleet.nodes["iris"].facts().state == "active"
+    everything_returns(fleet)
+    fleet.claim("iris")
+    assert uid() not in fleet.living
+
+
+def test_an_add_that_returns_after_its_task_was_owned_again_elsewhere_adds_nothing(
+    fleet: Fleet,
+) -> None:
+    """Fails when only the tasks that are here are known, and not those that left."""
+    fleet.add("iris", 1, None)
+    fleet.move(uid(), "iris", "forge")
+    fleet.fence("forge")
+    assert fleet.reown(uid(), "iris") == "iris"
+    fleet.move(uid(), "iris", "loom")
+    everything_returns(fleet)
+    for name in ("iris", "loom"):
+        fleet.claim(name)
+    assert fleet.living[uid()][0] == "loom"
 
 
 def test_attempts_on_the_disk_keep_a_task_from_running_again(fleet: Fleet) -> None:

@@ -195,7 +195,7 @@ def an_offer(x: int, number: int, epoch: int, life: str | None, odd: int) -> m.O
         fields["context_refs"] = [f"task:{uid(4)}:outcome"]
     task = replace(a_task(number, body="ü" * number, **fields), epoch=epoch)
     sha256 = "0" * 64 if odd == number % 9 else hash_of(spec_of(task))
-    return m.Offer(xfer(x), task, sha256, life)
+    return m.Offer(xfer(x), task, sha256, life, 13.334 if odd == number % 8 else 0.0)
 
 
 @st.composite
@@ -212,6 +212,7 @@ def words(draw: st.DrawFn, ours: list[Entry], theirs: list[Entry]) -> c.Command[
     if kind == "give":
         return draw(st.sampled_from((
             escrow(made, sender, even_if_pinned=True), escrow(made, sender),
+            escrow(made, sender, terse=True),
             m.Commit(settles(made), sender), m.Commit(settles(made), sender),
             m.Abort(settles(made), sender),
         )))  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -69,6 +71,11 @@ BAD_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("list", {"states": ["ASLEEP"]}, "states"),
     ("list", {"states": "READY"}, "states"),
     ("list", {"match": "x" * 27}, "match"),
+    ("list", {"subject": "deploy"}, "subject"),
+    ("list", {"subject": [""]}, "subject"),
+    ("list", {"priority": 11}, "priority"),
+    ("list", {"domain": 7}, "domain"),
+    ("list", {"count": 1}, "count"),
     ("show", {}, "uid"),
     ("show", {"uid": "x"}, "uid"),
     ("show", {"uid": ULID.lower()}, "uid"),
@@ -200,6 +207,26 @@ def test_a_fault_of_ours_ends_one_request_and_shows_no_trace(
     assert json.loads(said)["event"] == "request_failed"
     assert json.loads(said)["because"] == "KeyError"
     assert "secret" not in said
+    assert iris.ask("status")["node"] == "iris"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_disk_that_fails_under_an_answer_is_told_as_the_disks_and_not_as_a_fault_of_ours(
+    iris: Talk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    """Seen to fail without the look at the error's number: it was a `fault`, and named no disk."""
+
+    def fails(*_: object) -> dict[str, Any]:
+        raise OSError(number, os.strerror(number), "/home/ada/secret")
+
+    monkeypatch.setitem(HANDLERS, "doubts", fails)
+    error = iris.error("doubts")
+    assert error["code"] == "disk_broken"
+    why = os.strerror(number)
+    assert error["message"] == f"doubts: the disk failed: {why}; it may have happened, so ask again"
+    said = json.loads(capsys.readouterr().err)
+    assert (said["event"], said["do"]) == ("disk_trouble", "doubts")
+    assert "/home/ada/secret" in said["because"]
     assert iris.ask("status")["node"] == "iris"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import selectors
@@ -338,3 +339,21 @@ def test_a_peer_that_hands_over_its_own_connection_is_let_go(home: Home, count: 
         hand_over(peer, b'{"session":"hub"}\n', [peer.fileno()] * count)
         turns_until_still(selector)
         assert len(selector.get_map()) == 2  # the door and the bell
+
+
+def test_who_waits_for_the_lock_waits_where_a_shifted_clock_lets_nobody_sleep(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail under libfaketime, which answers EINVAL to each `time.sleep`: a daemon that met
+    the lock for a moment ended with a fault of ours.
+    """
+
+    def sleep(_: float) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("time.sleep", sleep)
+    other = Talk(home.root.parent / "loom", "loom").home
+    lock = HomeLock.try_take(other)
+    assert lock is not None
+    with lock, pytest.raises(Starting, match="holds the lock and does not listen"):
+        daemon_or_lock(other, patience_s=0.1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_node.replies import HANDLERS
+from agent_node import desk
+from agent_node.replies import CHANGES, HANDLERS
 from agent_node.wire import OLDEST_WIRE, WIRE
 from tests.node.wire.golden import FOLDER, SCENES, scene
 from tests.node.wire.talking import Talk
@@ -60,6 +61,20 @@ def test_every_request_of_the_wire_has_a_golden_file() -> None:
     told = {requests[-1]["do"] for requests in SCENES.values()}
     assert set(HANDLERS) - told == LOCAL
     assert {path.stem for path in FILES} >= SCENES.keys()
+
+
+def test_what_goes_through_the_desk_is_what_changes_a_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word that is missing in `CHANGES` would meet no fault there. Seen to fail with `bar` among
+    those that only look.
+    """
+    met: set[str] = set()
+    monkeypatch.setattr(desk, "failpoint", met.add)
+    released = [*SCENES["quarantine"], {"do": "release", "alone": True}]
+    for name, requests in {**SCENES, "release": released}.items():
+        scene(tmp_path / name, requests)
+    assert met == {f"{do}.{side}" for do in set(CHANGES) - LOCAL for side in ("before", "after")}
 
 
 def test_the_greeting_is_the_first_line_and_says_who_is_here(iris: Talk) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sqlite3
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_node import desk
 from agent_node.commands import Finish, Forget, Result
 from agent_node.desk import Session
+from agent_node.fields import BODY_MAX
 from agent_node.strict import LINE_MAX
 from agent_node.wire import RESULTS_MAX, fitting
 from tests.builders import DAY, uid, xfer
@@ -83,6 +89,38 @@ def test_a_hub_that_says_nothing_new_makes_no_report_old(iris: Talk) -> None:
     assert iris.host.told == [("changed",)]
     iris.ask("hello", session=iris.hub, term=2, **HELLO)
     assert iris.host.told == [("changed",)] * 2
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_nobody_is_obeyed_with_a_term_that_is_not_on_the_disk(
+    iris: Talk, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    """Guard: a session has its term once hello was written down. Seen to fail where it had it
+    before: two hubs were obeyed, the one that the disk knew and the one that it did not.
+    """
+    iris.ask("hello", session=iris.hub, term=1, **HELLO)
+    later = Session("hub")
+    with monkeypatch.context() as patched:
+        patched.setattr(desk, "failpoint", partial(fails_at, f"hello.{side}"))
+        said = iris.error("hello", session=later, term=2, **HELLO)
+    assert said["code"] == "disk_broken"
+    assert iris.error("pause", session=later, reason="a test")["code"] == "old_term"
+    assert iris.ask("hello", session=later, term=2, **HELLO)["term"] == 2
+    assert iris.ask("pause", session=later, reason="a test")["state"] == "paused"
+    assert iris.error("pause", session=iris.hub, reason="a test")["code"] == "old_term"
+
+
+def test_a_hub_that_was_refused_stays_refused(iris: Talk) -> None:
+    """Guard: a refused hello gives its session the term that was refused."""
+    iris.ask("hello", session=iris.hub, term=3, **HELLO)
+    iris.error("hello", session=iris.hub, term=2, **HELLO)
+    assert iris.error("pause", session=iris.hub, reason="a test")["code"] == "old_term"
+
+
+def fails_at(place: str, name: str) -> None:
+    """A failpoint that the disk fails at."""
+    if name == place:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), name)
 
 
 def test_only_what_may_bring_work_has_it_looked_for_at_once(iris: Talk, loom: Talk) -> None:
@@ -335,6 +373,31 @@ def test_a_task_moves_whole_from_node_to_node(
     assert iris.task()["state"] == "MOVED"
 
 
+def test_who_asks_tersely_is_told_why_one_of_them_stays(iris: Talk) -> None:
+    """Fails when an answer that is written by hand drops a reason, or is no JSON."""
+    iris.has(1)
+    asked: Any = {"to": "loom", "why": "stolen", "lease_s": 60, "moves": [a_move(1), a_move(2)]}
+    whole = iris.ask("escrow", **asked)["results"]
+    terse = iris.ask("escrow", **asked, terse=True)["results"]
+    assert [one["outcome"] for one in terse] == ["escrowed", "refused"]
+    assert terse[1] == whole[1]
+    assert terse[0]["task"].items() <= whole[0]["task"].items()
+    assert terse[0]["sha256"] == whole[0]["sha256"]
+
+
+@pytest.mark.parametrize("harm", ["substr(spec, 3)", "'\n' || spec", "spec || ',' || spec"])
+def test_what_was_damaged_after_it_was_set_aside_is_put_into_no_line(iris: Talk, harm: str) -> None:
+    """Seen to fail: a repeat was answered with what is no JSON, and a hub ends such a talk."""
+    iris.has(1, 2)
+    asked: Any = {"to": "loom", "why": "stolen", "moves": [a_move(1), a_move(2)], "terse": True}
+    iris.ask("escrow", **asked)
+    with closing(sqlite3.connect(iris.home.root / "queue.db")) as db, db:
+        db.execute(f"UPDATE task SET spec = {harm} WHERE uid = ?", (uid(1),))
+    line = iris.line({"id": 1, "do": "escrow", **asked})
+    assert line.index(b"\n") == len(line) - 1
+    assert json.loads(line)["error"]["code"] == "fault"
+
+
 @pytest.mark.parametrize(
     ("damage", "rule"),
     [
@@ -357,6 +420,11 @@ def test_an_offer_that_cannot_be_taken_is_refused_alone(
     assert [one["xfer"] for one in result["results"]] == [xfer(1), xfer(2), xfer(3)]
     assert outcomes(result) == ["held", "refused", "held"]
     assert rules(result) == [None, rule, None]
+    whole = offers_of(iris.ask("escrow", to="loom", why="stolen", moves=moves))
+    again = loom.ask("hold", why="stolen", moves=whole, **FROM_IRIS)
+    assert outcomes(again) == ["held", "refused", "held"], "what was said of a transfer stays said"
+    torn = [one | {"task": None} for one in whole]
+    assert outcomes(loom.ask("hold", why="stolen", moves=torn, **FROM_IRIS)) == outcomes(again)
 
 
 def test_bodies_beyond_a_line_are_asked_for_again(iris: Talk) -> None:
@@ -374,6 +442,23 @@ def test_bodies_beyond_a_line_are_asked_for_again(iris: Talk) -> None:
         rounds += 1
     assert rounds == 2  # fifteen megabytes, eight a line
     assert iris.ask("status")["counts"] == {"ESCROW": 60}
+
+
+@pytest.mark.parametrize("terse", [False, True])
+def test_what_is_refused_has_room_beside_what_is_set_aside(iris: Talk, terse: bool) -> None:
+    """Seen to fail: a thousand reasons made the line too long, and the hub was told `batch_full`
+    as an error, which it takes for a refusal of all, when seven tasks were in escrow.
+    """
+    bodies = ["\x01" * BODY_MAX] * 5 + ["x" * BODY_MAX, "x" * 160_000]  # 8.29 million bytes
+    for n, body in enumerate(bodies, 1):
+        iris.has(n, body=body)
+    moves = [a_move(n) for n in range(1, 1001)]
+    line = iris.line({"id": 1, "do": "escrow", "to": "loom", "why": "drained", "moves": moves,
+                      "terse": terse})  # fmt: skip
+    told = [one["uid"] for one in iris.ask("list", states=["ESCROW"])["tasks"]]
+    results = json.loads(line)["result"]["results"]
+    assert [one["task"]["uid"] for one in results if one["outcome"] == "escrowed"] == told
+    assert len(told) == 6
 
 
 # --- Who may speak ------------------------------------------------------------------------------

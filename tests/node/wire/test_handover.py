@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -238,14 +238,13 @@ def test_who_waits_for_a_stopped_daemon_leaves_when_its_hub_has_left(
     ours, daemon = _socket.socketpair()
     (stdin, hub_says), (hub_hears, stdout) = os.pipe(), os.pipe()
     os.write(hub_says, b"a request that nobody reads\n")
-    with ThreadPoolExecutor() as threads:
+    with ThreadPoolExecutor() as threads, closing(daemon):  # who waits all the same is let go
         waiting = threads.submit(hand_over, ours, stdin, stdout)
         assert wait([waiting], timeout=0.5).not_done, "the hub is there: it decides how long"
         os.set_blocking(stdin, False)  # as a daemon does with what it was given
         os.close(hub_says)
         assert waiting.result(timeout=30) == 1
     assert not os.get_blocking(stdin), "a daemon that goes on must not meet one that blocks"
-    daemon.close()
     for descriptor in (stdin, hub_hears, stdout):
         os.close(descriptor)
 

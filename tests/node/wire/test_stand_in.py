@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_node import commands as c
+from agent_node.budget import Money
+from agent_node.clock import SystemClock
 from agent_node.desk import Session
 from agent_node.door import ask
 from agent_node.errors import BadSettings
 from agent_node.home import Home, HomeLock
 from agent_node.opening import opened
 from agent_node.stand_in import STILL_ANSWERED
-from tests.builders import uid
+from tests.builders import NodeAtHand, a_task, uid
+from tests.node.store.test_budgets import Rich
 from tests.node.wire.golden import HUB
 from tests.node.wire.talking import a_home, a_move
 
@@ -107,3 +112,30 @@ def told(home: Home, session: Session, request: dict[str, Any]) -> dict[str, Any
     assert reply["ok"], reply
     result: dict[str, Any] = reply["result"]
     return result
+
+
+@pytest.mark.parametrize("appended", ["", "oops = = 1\n"], ids=["good", "broken"])
+def test_who_only_looks_in_frees_nothing_that_waits_for_money(
+    tmp_path: Path, appended: str
+) -> None:
+    """Seen to fail: a node.toml that could not be read counted as no limit, and freed it for good;
+    and of a good one each look wrote the reason anew, into the disk.
+    """
+    home = a_home(tmp_path / "iris")
+    home.config.write_text('budget_usd = "10"\n' + home.config.read_text())
+    node = NodeAtHand(Rich(Money("10")), home.root, clock=SystemClock())
+    node.has(a_task(1, max_cost_usd="30"))
+    node.claim()
+    node.say(c.Wake())
+    node.close()
+    was = as_it_waits(home)
+    assert was[0] == "PENDING"
+    home.config.write_text(home.config.read_text() + appended)
+    told(home, Session("hub"), HUB)
+    assert as_it_waits(home) == was
+
+
+def as_it_waits(home: Home) -> tuple[str, str]:
+    with closing(sqlite3.connect(home.database)) as db:
+        state, blocked = db.execute("SELECT state, blocked_by FROM task").fetchone()
+    return str(state), str(blocked)

@@ -60,6 +60,15 @@ export function put(parent, ...children) {
   fill(parent, children);
 }
 
+/** Draws a part of the page anew; what had the focus there has it again. @param {Element} box @param {() => void} change */
+export function keepFocus(box, change) {
+  const focus = box.contains(document.activeElement) ? document.activeElement?.getAttribute("data-key") : null;
+  change();
+  if (!focus) return;
+  const same = box.querySelector(`[data-key="${CSS.escape(focus)}"]`);
+  if (same instanceof HTMLElement || same instanceof SVGElement) same.focus();
+}
+
 /** A table with heads. Cells are texts, numbers or nodes.
  * @param {string} says @param {string[]} heads @param {any[][]} rows */
 export function table(says, heads, rows) {

@@ -43,10 +43,10 @@ export async function drawNode(place, name) {
 /** @param {any} data */
 function why(data) {
   const stranded = data.stranded;
-  return el("section", { "aria-label": "Why" }, el("p", {}, el("strong", {}, PARTS[data.part] ?? data.part)),
+  return el("section", { "aria-label": "Why" }, el("p", {}, el("strong", {}, data.says || (PARTS[data.part] ?? data.part))),
     stranded ? el("p", { class: "loud" }, `stranded: a slot is free beside a task on ${said(stranded.beside)}: ${
       stranded.rule || "nobody looked"}: ${said(stranded.because)}`) : null,
-    checked("to be given work", data.receives), checked("to have work taken from it", data.gives),
+    checked("to be given work", data.receives), checked("to have work stolen from it", data.gives),
     moves("the next run brings", data.gets), moves("the next run takes", data.loses),
     data.elsewhere?.length ? el("div", {}, el("h3", {}, "what waits elsewhere, by the rule that keeps it from here; may_be_given: none does"),
       table("What waits elsewhere", ["tasks", "rule", "because"], data.elsewhere.map((/** @type {any} */ one) =>

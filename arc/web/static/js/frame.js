@@ -2,7 +2,7 @@
 
 import { Trouble } from "./asking.js";
 import { copier } from "./copying.js";
-import { byId, el, put } from "./dom.js";
+import { byId, el, keepFocus, put } from "./dom.js";
 import { view } from "./view.js";
 
 /** @typedef {{id: string, about: string[], command: () => string, load: () => Promise<any>,
@@ -44,13 +44,7 @@ function keeper(panel, section, body, trouble, sum) {
 
   function redraw() {
     if (data === null) return;
-    const focus = body.contains(document.activeElement)
-      ? document.activeElement?.getAttribute("data-key") : null;
-    panel.draw(body, data, sum);
-    if (focus) {
-      const same = body.querySelector(`[data-key="${CSS.escape(focus)}"]`);
-      if (same instanceof HTMLElement || same instanceof SVGElement) same.focus();
-    }
+    keepFocus(body, () => panel.draw(body, data, sum));
   }
   async function refresh() {
     if (running) { again = true; return; }

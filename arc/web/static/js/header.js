@@ -2,7 +2,9 @@
 
 import { ask } from "./asking.js";
 import { byId, el, put, visible } from "./dom.js";
-import { clock, counted, day, minutes, money } from "./words.js";
+import { strandedThen } from "./needs.js";
+import { named as nodesOf, split } from "./stranded.js";
+import { clock, day, minutes, money } from "./words.js";
 import { view } from "./view.js";
 
 /** @param {any} value @param {string} text @param {string|null} kind */
@@ -24,13 +26,15 @@ export function showNow(now) {
     fact(head.waiting + (head.inbox ?? 0), head.inbox ? `waiting, ${head.inbox} of them in the hub` : "waiting"),
     fact(head.running, "running"),
     fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "in 24 h"),
-    fact(minutes(now.stranded?.today_s ?? 0), stranded.length
-      ? `stranded today, ${counted(stranded.length, "node")} now` : "stranded today",
-    stranded.length ? "loud" : null),
+    stranded.length ? fact(nodesOf(stranded), "stranded now", "loud") : null,
+    fact(minutes(now.stranded?.today_s ?? 0), `stranded today${inBrackets(split(now.stranded?.by_cause))}`),
     fact(money(head.spent_today_usd), head.budget_per_day_usd
       ? `of ${money(head.budget_per_day_usd)} today` : "spent today"),
     paused ? el("li", { class: "warn", title: paused.reason }, `the fleet is paused by ${paused.by}${paused.reason ? `: ${paused.reason}` : ""}`) : null);
 }
+
+/** @param {string} text */
+function inBrackets(text) { return text ? ` (${text})` : ""; }
 
 /** The fleet's name, and in the tab how many things wait for a person.
  * @param {string} fleet @param {number} needs */
@@ -49,13 +53,14 @@ export async function showMoment() {
   if (view.at !== asked) return;
   const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox");
   const known = nodes.filter((/** @type {any} */ one) => one.state !== "unknown");
-  const loud = data.stranded_now.length > 0;
+  const stranded = data.stranded_because;
+  strandedThen(stranded, data.at, data.by_cause);
   put(byId("facts"),
     el("li", { class: "warn" }, `as it was at ${day(data.at).slice(0, 10)} ${clock(data.at)} UTC`),
     fact(`${known.length} of ${nodes.length + data.forgotten.length}`, "nodes seen"),
     fact(data.waiting, "waiting"), fact(data.running, "running"),
     fact(data.moved_24h, "moved in the 24 h before"),
-    fact(minutes(data.stranded_24h_s), loud ? `stranded, ${data.stranded_now.join(", ")} then`
-      : "stranded in the 24 h before", loud ? "loud" : null),
+    stranded.length ? fact(nodesOf(stranded), "stranded then", "loud") : null,
+    fact(minutes(data.stranded_24h_s), `stranded in the 24 h before${inBrackets(split(data.by_cause))}`),
     fact(money(data.cost_24h_usd), "spent in them"));
 }

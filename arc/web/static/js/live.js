@@ -19,6 +19,7 @@ let shownAt = 0, heard = 0, state = "connecting", stopped = false, away = "";
 /** Begins to follow. @param {Ears} given */
 export function follow(given) {
   ears = given;
+  byId("dot").addEventListener("animationend", () => byId("dot").classList.remove("beat"));
   document.addEventListener("visibilitychange", () => (document.hidden ? drop() : connect()));
   connect();
 }
@@ -63,7 +64,7 @@ function hear(kind, data) {
   if (kind === "open") forget();
   beat();
   if (kind === "trouble") trouble(JSON.parse(data));
-  if (kind === "now") take(JSON.parse(data));
+  if (kind === "now") { byId("dot").classList.add("beat"); take(JSON.parse(data)); }
   if (kind === "stale") for (const panel of JSON.parse(data).panels ?? []) ears?.onStale(String(panel));
 }
 

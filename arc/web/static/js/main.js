@@ -9,7 +9,7 @@ import { keys } from "./keys.js";
 import { follow, isPaused, pause, showState } from "./live.js";
 import { showNeeds } from "./needs.js";
 import { known } from "./now.js";
-import { lanes } from "./panels/lanes.js";
+import { lanes, markStranded } from "./panels/lanes.js";
 import { scrubber } from "./scrubber.js";
 import { onView, setView, view } from "./view.js";
 import { clock } from "./words.js";
@@ -29,6 +29,8 @@ function patterns() {
       draw("rect", { width: 6, height: 6, class: ground }), draw("rect", { width: wide, height: 6, class: line }));
   document.body.append(draw("svg", { width: 0, height: 0, class: "patterns", "aria-hidden": "true", focusable: "false" },
     draw("defs", {}, hatch("loud-hatch", "hatch-soft", "hatch-loud", 3.4, "45"),
+      draw("pattern", { id: "loud-dots", width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+        draw("rect", { width: 6, height: 6, class: "hatch-soft" }), draw("circle", { cx: 3, cy: 3, r: 1.9, class: "hatch-loud" })),
       hatch("calm-hatch", "hatch-none", "hatch-calm", 1.4, "-45"))));
 }
 
@@ -133,7 +135,7 @@ function begin() {
     if (changed.includes("at")) past();
   });
   follow({
-    onNow: (now) => { showNow(now); showNeeds(now); nowChanged(now); },
+    onNow: (now) => { showNow(now); showNeeds(now); markStranded(); nowChanged(now); },
     onStale: (name) => {
       if (view.at) return;
       if (name === "life") refreshDrawer();

@@ -2,6 +2,7 @@
 
 import { behind, draw, el, put, table } from "../dom.js";
 import { tipOn } from "../tip.js";
+import { split } from "../stranded.js";
 import { setView, view } from "../view.js";
 import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
 
@@ -13,9 +14,10 @@ function colour(name) { return getComputedStyle(document.documentElement).getPro
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 export function drawHeat(body, data, sum) {
+  const why = split(data.by_cause);
   sum(`${counted(data.nodes.length, "node")}, `,
     el("span", { class: data.stranded_s ? "loud" : null }, `${minutes(data.stranded_s)} stranded`),
-    ` in ${view.span}; stranded ones first`);
+    ` in ${view.span}${why ? ` (${why})` : ""}; stranded ones first`);
   const columns = data.nodes[0]?.states.length ?? 1;
   const canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { class: "heat", width: columns * 4,
     height: data.nodes.length * ROW, role: "img",
@@ -25,14 +27,20 @@ export function drawHeat(body, data, sum) {
   const names = el("ol", { class: "heat-names" }, data.nodes.map((/** @type {any} */ node) =>
     el("li", {}, el("button", { type: "button", class: "bare", "data-row": node.node,
       "data-key": `heat-${node.node}`, onclick: () => setView({ node: node.node, task: null }) }, node.node),
-    el("span", { class: node.stranded_s ? "loud" : "dim" }, node.stranded_s ? minutes(node.stranded_s) : ""))));
+    el("span", { class: node.stranded_s ? "loud" : "dim", title: causes(node) || null }, node.stranded_s ? minutes(node.stranded_s) : ""))));
   pointing(canvas, data, columns);
   put(body, el("div", { class: "heat-box scroll", tabindex: 0, role: "region",
     "aria-label": "Heat map of all nodes" }, el("span", {}), axis(data, Math.max(100, (body.clientWidth || 900) - 110)),
   names, canvas), legend(),
-  behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "busy", "idle", "paused", "not seen"],
-    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s),
+  behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "kept by", "busy", "idle", "paused", "not seen"],
+    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s), causes(node) || "-",
       ...["b", "i", "p", "u"].map((letter) => percent(node.states, letter))]))));
+}
+
+/** What kept it stranded and for how long, the longest first. @param {any} node */
+function causes(node) {
+  return Object.entries(node.by_cause ?? {}).map(([cause, seconds]) =>
+    `${cause === "nobody_looked" ? "nobody looked" : cause} ${minutes(/** @type {number} */ (seconds))}`).join(", ");
 }
 
 /** When it was, above the columns. @param {any} data @param {number} wide */
@@ -57,7 +65,7 @@ function paint(canvas, data) {
   if (!brush) return;
   const colours = /** @type {Object<string, string>} */ ({ b: colour("--d0"), i: colour("--track"),
     p: colour("--hatch"), u: colour("--panel") });
-  const loud = colour("--loud");
+  const ruled = hatching(brush, false), unlooked = hatching(brush, true);
   data.nodes.forEach((/** @type {any} */ node, /** @type {number} */ row) => {
     for (let place = 0; place < node.states.length; place += 1) {
       const letter = node.states[place];
@@ -67,11 +75,32 @@ function paint(canvas, data) {
       brush.fillRect(place * 4, row * ROW, 4, ROW - 1);
       const share = Number(node.loud[place]);
       if (!share) continue;
+      const tall = Math.max(3, Math.round(((ROW - 1) * share) / 9));
+      const blind = Math.min(Math.round(((ROW - 1) * Number(node.unlooked?.[place] ?? 0)) / 9), tall);
       brush.globalAlpha = 1;
-      brush.fillStyle = loud;
-      brush.fillRect(place * 4, row * ROW, 4, Math.max(3, Math.round(((ROW - 1) * share) / 9)));
+      brush.fillStyle = ruled;
+      brush.fillRect(place * 4, row * ROW, 4, tall - blind);
+      brush.fillStyle = unlooked;
+      brush.fillRect(place * 4, row * ROW + tall - blind, 4, blind);
     }
   });
+}
+
+/** The hatching of the lanes, over all cells: stripes where a rule forbade it, dots where nobody looked.
+ * @param {CanvasRenderingContext2D} brush @param {boolean} dotted */
+function hatching(brush, dotted) {
+  const size = ROW / 2;
+  const tile = /** @type {HTMLCanvasElement} */ (el("canvas", { width: size, height: size }));
+  const one = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  one.fillStyle = colour("--loud-soft");
+  one.fillRect(0, 0, size, size);
+  one.fillStyle = one.strokeStyle = colour("--loud");
+  one.lineWidth = 2.8;
+  one.beginPath();
+  if (dotted) one.arc(size / 2, size / 2, 2.1, 0, 7);
+  else for (const from of [-size, 0, size]) { one.moveTo(from - 1, size + 1); one.lineTo(from + size + 1, -1); }
+  if (dotted) one.fill(); else one.stroke();
+  return brush.createPattern(tile, "repeat") ?? colour("--loud");
 }
 
 /** @param {HTMLCanvasElement} canvas @param {any} data @param {number} columns */
@@ -93,6 +122,7 @@ function pointing(canvas, data, columns) {
     const share = Number(node.loud[at.place]);
     return [node.node, `${clock(data.since + at.place * data.step_s * 1000)} UTC: ${
       /** @type {any} */ (WORDS)[node.states[at.place]] ?? "not seen"}${share ? `, about ${Math.round((share / 9) * 100)} % of it stranded` : ""}`,
+    share ? `${Number(node.unlooked?.[at.place] ?? 0) * 2 > share ? "nobody looked" : "a rule forbade it"}; in all: ${causes(node)}` : null,
     node.depth[at.place] === "." ? null : `${parseInt(node.depth[at.place], 36)} waiting`];
   });
 }
@@ -100,6 +130,6 @@ function pointing(canvas, data, columns) {
 function legend() {
   const one = (/** @type {string} */ kind, /** @type {string} */ text) =>
     el("span", {}, el("i", { class: kind }), text);
-  return el("div", { class: "legend" }, one("hatched", "stranded"), one("d0", "busy, the deeper the queue the fuller"),
+  return el("div", { class: "legend" }, one("hatched", "stranded: a rule forbade it"), one("dotted", "stranded: nobody looked"), one("d0", "busy, the deeper the queue the fuller"),
     one("d5", "paused or stopped"), one("gap", "not seen"));
 }

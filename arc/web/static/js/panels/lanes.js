@@ -2,6 +2,7 @@
 
 import { ask, bring } from "../asking.js";
 import { draw, el, put } from "../dom.js";
+import { known } from "../now.js";
 import { tipOn } from "../tip.js";
 import { setView, view, windowed } from "../view.js";
 import { clock, counted, lasting, mark, minutes, money, short, stepOf } from "../words.js";
@@ -20,7 +21,7 @@ export const lanes = {
     + "cost where that is known; a broken outline means that it did not end well.",
     "The thin ribbon under a lane is how many tasks wait there. An arc is a move from one node to "
     + "another. Loud hatching: a slot was free here while work that might have run here waited "
-    + "elsewhere. Calm hatching: paused, draining or stopped. A dashed box: nobody looked.",
+    + "elsewhere, and a rule kept it there; loud dots: no rule forbade it, but nobody looked. Calm hatching: paused, draining or stopped. A dashed box: nobody looked.",
     "From 50 nodes on each is a row of a heat map, stranded ones first; click one for its lane.",
   ],
   command: () => (view.at ? `arc log --since ${view.span}` : "arc status"),
@@ -43,10 +44,23 @@ function drawLanes(body, data, sum) {
   const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox").length;
   sum(`${counted(nodes, "node")}, `,
     el("span", { class: stranded ? "loud" : null }, `${minutes(stranded)} stranded`),
-    `, ${counted(data.moves.moved, "move")} in ${view.span}${data.cut ? "; too many attempts, the newest are drawn" : ""}`);
+    `, ${counted(data.moves.moved, "move")} in ${view.span}${data.moves.in_doubt ? `, ${data.moves.in_doubt} in doubt` : ""}${data.cut ? "; too many attempts, the newest are drawn" : ""}`);
   const wide = Math.max(260, body.clientWidth || 900);
   const plot = new Plot(data, wide);
   put(body, plot.picture(), legend(data), tables(data));
+}
+
+/** The names of nodes that are stranded at this moment; none in the past. @returns {Set<string>} */
+function strandedNow() {
+  return new Set(view.at ? [] : (known()?.stranded?.now ?? []).map((/** @type {any} */ one) => one.node));
+}
+
+/** Whoever is stranded from now on, or is not any more, is so in the lanes, too: they are drawn more seldom. */
+export function markStranded() {
+  const names = strandedNow();
+  for (const name of document.querySelectorAll("#lanes .lane .name")) {
+    name.classList.toggle("loud", names.has(name.getAttribute("data-row") ?? ""));
+  }
 }
 
 /** One drawing: where things are, and what they are made of. */
@@ -57,6 +71,7 @@ class Plot {
     this.left = wide < 520 ? 62 : 96;
     this.wide = wide;
     this.seconds = (data.until - data.since) / 1000;
+    this.strandedNow = strandedNow();
     this.costliest = 0;
     for (const node of data.nodes) {
       for (const block of node.blocks) this.costliest = Math.max(this.costliest, block[7] ?? 0);
@@ -114,7 +129,7 @@ class Plot {
     const place = /** @type {{top: number, rows: number}} */ (this.places.get(node.node));
     const tall = this.tallOf(node);
     const known = this.span(node.met, node.looked);
-    const name = draw("text", { class: "name", x: 0, y: place.top + Math.min(tall / 2 + 4, 14),
+    const name = draw("text", { class: this.strandedNow.has(node.node) ? "name loud" : "name", x: 0, y: place.top + Math.min(tall / 2 + 4, 14),
       tabindex: 0, role: "button", "data-row": node.node, "data-key": `lane-${node.node}`,
       "aria-label": `${node.node}: ${this.wording(node)}` },
     node.node.length > 12 && this.left < 90 ? `${node.node.slice(0, 8)}…` : node.node);
@@ -180,7 +195,7 @@ class Plot {
 
   /** @param {any} node @param {any} one @param {number} top @param {number} tall */
   stranded(node, one, top, tall) {
-    const box = draw("rect", { class: "stranded", fill: "url(#loud-hatch)", y: top + 0.5,
+    const box = draw("rect", { class: "stranded", fill: `url(#${one.cause === "rule" ? "loud-hatch" : "loud-dots"})`, y: top + 0.5,
       height: tall - 1, ...this.span(one.t0, one.t1, 2) });
     if (one.uid) box.addEventListener("click", () => setView({ task: one.uid, node: null }));
     tipOn(box, () => [`${node.node} was stranded ${lasting(one.seconds)}`,
@@ -239,7 +254,7 @@ function legend(data) {
     el("span", {}, el("i", { class: kind }), text);
   const more = data.domains.length > HUES.length ? el("span", {}, "(colours repeat)") : null;
   return el("div", { class: "legend" },
-    one("hatched", "stranded"), data.domains.slice(0, 12).map((/** @type {string} */ name, /** @type {number} */ place) =>
+    one("hatched", "stranded: a rule forbade it"), one("dotted", "stranded: nobody looked"), data.domains.slice(0, 12).map((/** @type {string} */ name, /** @type {number} */ place) =>
       one(HUES[place % HUES.length], name)), one("d5", "no domain, no skill"), one("halted", "paused, draining, stopped"),
     one("gap", "nobody looked"), one("arrow", "move"), more);
 }

@@ -16,7 +16,8 @@ export const tasks = {
   about: [
     "What waits or runs, wherever it is, as the nodes say it now; also while the other panels show "
     + "the past. The reason is why the last cycle left it there.",
-    "The filter takes words of a subject, and `node:iris`, `state:READY`, `domain:infra`, `p:5`.",
+    "The filter is asked of every node. It takes words that all stand in a subject, in capitals or not, and `node:iris`, "
+    + "`state:READY`, `domain:infra`, `skill:deploy`, `p:5`.",
   ],
   command: () => `arc tasks list${flags()}`,
   load,
@@ -34,30 +35,35 @@ function filters() {
     if (key && value) found[key] = key === "state" ? value.toUpperCase() : value.replace(/^[pP](?=\d)/, "");
     else words.push(word);
   }
-  if (words.length) found.words = words.join(" ");
+  if (words.length) found.subject = words.join(" ");
   return found;
 }
 
 function flags() {
-  const names = { node: "--node", state: "--state", domain: "--domain", priority: "--priority", skill: "--skill" };
-  return Object.entries(filters()).filter(([name]) => name !== "words")
-    .map(([name, value]) => ` ${/** @type {any} */ (names)[name]} ${/^[\w.-]+$/.test(value) ? value : "…"}`).join("");
+  return Object.entries(filters()).map(([name, value]) => ` --${name} ${quoted(value)}`).join("");
+}
+
+/** As a shell takes it for one word. @param {string} value */
+function quoted(value) {
+  if (/^[\w.-]+$/.test(value)) return value;
+  return /^[^'\p{C}]+$/u.test(value) ? `'${value}'` : "…";
 }
 
 async function load() {
-  const { words, ...rest } = filters();
-  if (JSON.stringify(rest) !== asked) { asked = JSON.stringify(rest); cursors = [null]; }
-  const answer = await ask("tasks", { ...rest, limit: PAGE, after: cursors.at(-1) });
-  return { ...answer.data, partial: answer.partial ?? [], words };
+  const wanted = filters();
+  if (JSON.stringify(wanted) !== asked) { asked = JSON.stringify(wanted); cursors = [null]; }
+  const answer = await ask("tasks", { ...wanted, limit: PAGE, after: cursors.at(-1) });
+  return { ...answer.data, partial: answer.partial ?? [] };
 }
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawTasks(body, data, sum) {
-  const words = (data.words ?? "").toLowerCase();
-  const rows = data.tasks.filter((/** @type {any} */ one) => !words || String(one.subject).toLowerCase().includes(words));
+  const rows = data.tasks;
   const blind = data.unread ?? [];
-  const pages = Boolean(data.next) || cursors.length > 1;
-  sum(counted(rows.length, "task"), words && pages ? ` of the ${data.tasks.length} on this page` : "", data.more || data.next || cursors.length > 1 ? `, page ${cursors.length}` : "",
+  const pages = data.more || data.next || cursors.length > 1;
+  const total = data.total ?? null;
+  sum(!pages ? counted(rows.length, "task") : total === null ? `${counted(rows.length, "task")}, nobody knows of how many`
+    : `${rows.length} of ${counted(total, "task")}`, pages ? `, page ${cursors.length}` : "",
     blind.length ? el("span", { class: "loud" }, `; not asked: ${blind.join(", ")}`) : "");
   const old = body.querySelector("input");
   const field = /** @type {HTMLInputElement} */ (old ?? filterField());

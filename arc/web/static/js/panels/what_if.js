@@ -5,7 +5,7 @@ import { copier } from "../copying.js";
 import { behind, draw, el, put, table } from "../dom.js";
 import { known } from "../now.js";
 import { setView, spanSeconds, view } from "../view.js";
-import { counted, lasting, mark, minutes, stepOf } from "../words.js";
+import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
 
 const TALL = 120;
 const DAY_S = 86400;
@@ -105,9 +105,7 @@ function drawWhatIf(body, data, sum) {
     return;
   }
   const was = data.reality, same = data.as_it_is, would = data.what_if;
-  const whole = was.stranded.length * data.step_s;
-  const part = data.compared_s < whole ? `of the first ${lasting(data.compared_s)} of ${lasting(whole)} alone: ` : "";
-  sum(`${part}stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
+  sum(`${ofWhole(data)}stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
     el("b", {}, `${minutes(would.stranded_s)} with these limits`), `; ${counted(would.moves, "move")} instead of ${same.moves}`);
   put(place, area(data, Math.max(240, body.clientWidth || 900)), yaml(),
     (data.cut ?? []).map((/** @type {string} */ one) => el("p", { class: "warn" }, one)),
@@ -115,6 +113,15 @@ function drawWhatIf(body, data, sum) {
       ["stranded", lasting(was.stranded_s), lasting(same.stranded_s), lasting(would.stranded_s)], ["moves", was.moves, same.moves, would.moves],
       ["mean wait", lasting(was.mean_wait_s), lasting(same.mean_wait_s), lasting(would.mean_wait_s)],
       ["wait, 95 of 100 below", lasting(was.p95_wait_s), lasting(same.p95_wait_s), lasting(would.p95_wait_s)]])));
+}
+
+/** Which part of what was asked for is compared; "" where all of it is. @param {any} data */
+function ofWhole(data) {
+  const after = data.asked_s - data.left_out_s - data.compared_s;
+  if (data.left_out_s < 1 && after < 1) return "";
+  const which = data.left_out_s < 1 ? "the first " : after < 1 ? "the last " : "";
+  const from = which ? "" : `, from ${clock(data.since)} on,`;
+  return `of ${which}${lasting(data.compared_s)} of ${lasting(data.asked_s)}${from} alone: `;
 }
 
 function allSliders() {

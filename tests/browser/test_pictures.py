@@ -1,0 +1,191 @@
+"""The pictures of the documents: what an operator sees at night, of a real fleet and a large one.
+
+`ARC_SCREENSHOTS=docs/img` keeps them, and waits until there is much to see; without it they are
+drawn all the same, and dropped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from agent_node.clock import iso
+from agent_node.strict import JsonObject, JsonValue
+from arc.history import History
+from arc.journal import Journal
+from tests.browser.demo_run import Demo, parked, started
+from tests.browser.looking import Looking, Scheme
+from tests.browser.served import Served
+from tests.browser.test_demo import SOON_MS
+from tests.browser.test_page import show_all
+from tests.builders import FakeClock
+from tests.hub.test_virtual_day import DAY_S, a_day
+from tests.web.past_large import UNTIL, write_large
+from tools.browsers import missing_for_pages
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+KEPT = os.environ.get("ARC_SCREENSHOTS")
+PNG_MAX = 150_000
+FLEET = """\
+version: 1
+domains:
+  protocol: {skills: [stacks-js, clarity]}
+  research: {skills: [arc-research], prefix: ["Research:"], words: [paper]}
+  integrations: {skills: [defi-zest, defi-bitflow, ci]}
+  infrastructure: {skills: [deploy, host], prefix: ["Ops:"]}
+nodes:
+  - {name: forge, host: forge.lan, owns: [infrastructure], also: [integrations]}
+  - {name: iris, host: iris.lan, owns: [research]}
+  - {name: loom, host: loom.lan, owns: [integrations], also: [research]}
+  - {name: spark, host: spark.lan, owns: [protocol], never: [infrastructure]}
+"""
+SUBJECT = "charge the customers of March"
+# The oldest block stands in the first fifth of the picture: the fleet has filled its span.
+FULL = """() => {
+  const blocks = [...document.querySelectorAll("#lanes .block")]
+    .map((one) => Number(one.getAttribute("x")));
+  return Math.min(...blocks) < 0.2 * document.querySelector("#lanes svg").clientWidth;
+}"""
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo | None]:
+    """A fleet with something that waits for a person."""
+    if missing_for_pages():
+        yield None
+        return
+    async with started(tmp_path_factory.mktemp("demo"), tasks=120 if KEPT else 60) as running:
+        await parked(running, SUBJECT, on="loom")
+        yield running
+
+
+async def opened(look: Looking, demo: Demo | None, query: str = "", *, scheme: Scheme = "dark",
+                 width: int = 1180, height: int = 800) -> Page:  # fmt: skip
+    assert demo is not None, "look has skipped already"
+    address = f"{demo.url.partition('?')[0]}?span=1m{query}"
+    page = await look.at(address, scheme=scheme, width=width, height=height)
+    page.set_default_timeout(SOON_MS)
+    expect.set_options(timeout=SOON_MS)
+    return page
+
+
+async def kept(shown: Page | Locator, tmp_path: Path, name: str) -> None:
+    """Small enough to lie beside the code; a person looks at them before they are kept."""
+    file = Path(KEPT or tmp_path) / f"{name}.png"
+    await shown.screenshot(path=file)
+    assert file.stat().st_size <= PNG_MAX
+
+
+@pytest.mark.parametrize(("name", "scheme", "width", "height"), [
+    ("page-dark", "dark", 1180, 610), ("page-light", "light", 1180, 610),
+    ("page-narrow", "dark", 400, 900),
+])  # fmt: skip
+async def test_at_night_one_sees_who_is_stranded_what_moved_and_what_waits_for_a_person(
+    look: Looking, demo: Demo | None, tmp_path: Path, name: str, scheme: Scheme, width: int,
+    height: int,
+) -> None:  # fmt: skip
+    page = await opened(look, demo, scheme=scheme, width=width, height=height)
+    await show_all(page)
+    await expect(page.locator("#needs ol.persons li")).to_contain_text("1 parked")
+    await page.locator("#lanes .arc").nth(3).wait_for(state="attached")
+    await page.locator("#lanes .block").nth(5).wait_for()
+    if KEPT:
+        await page.wait_for_function(FULL)
+        await page.locator("#needs .stranded-nodes li").first.wait_for()
+    await kept(page, tmp_path, name)
+
+
+async def test_one_sees_why_a_task_is_where_it_is_and_what_would_change_that(
+    look: Looking, demo: Demo | None, tmp_path: Path
+) -> None:
+    page = await opened(look, demo, height=800)
+    await show_all(page)
+    await page.locator("#tasks tbody tr", has_text="READY").first.locator("button").click()
+    drawer = page.locator("#drawer")
+    await drawer.locator("[aria-label=Why] strong").first.wait_for()
+    await drawer.locator("[aria-label=Life] tbody tr").first.wait_for()
+    await kept(drawer, tmp_path, "page-why")
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A day, or a part of it, of a hub's own: real sensors, plans and queues in virtual time."""
+    place = tmp_path_factory.mktemp("night")
+    (place / "fleet.yaml").write_text(FLEET)
+    if not missing_for_pages():
+        a_day(place, seconds=DAY_S if KEPT else DAY_S / 4)
+    return place
+
+
+async def test_one_sees_what_other_limits_would_have_brought(
+    look: Looking, serving: AsyncExitStack, night: Path, tmp_path: Path
+) -> None:
+    history = History(night / ".arc")
+    past = Served(large=history, at=history.span().until)
+    past.settings = replace(past.settings, fleet=night / "fleet.yaml")
+    await serving.enter_async_context(past)
+    page = await look.at(f"{past.url}?span=24h", width=1180, height=800)
+    await show_all(page)
+    await page.locator("#what-if input[data-name=policy]").focus()
+    await page.keyboard.press("End")
+    await page.wait_for_selector("#what-if input[data-name=gain_min]")
+    panel = page.locator("#what-if")
+    await panel.locator("svg .other").wait_for(state="attached")
+    await expect(panel.locator(".sum")).to_contain_text("with these limits")
+    await page.evaluate("document.activeElement.blur()")
+    await kept(panel, tmp_path, "page-what-if")
+
+
+TONIGHT = [(f"n{number:03d}", "nobody_looked" if number % 3 else "rule")
+           for number in range(21, 21 + 11 * 13, 11)]  # fmt: skip
+
+
+def strand(place: Path) -> None:
+    """In the last hours of the day one after the other; some because nobody looked."""
+    journal = Journal(place / "journal.db", FakeClock())
+    until = int(UNTIL.timestamp() * 1000)
+    journal._rows.write_many(
+        "INSERT INTO stranded_stretch (node, since, until, seconds, cause, rule, beside, uid)"
+        " VALUES (?,?,?,?,?,?,'n000','')",
+        [(node, until - minutes * 60_000, until, minutes * 60, cause,
+          "busy_node_is_busy" if cause == "rule" else "")
+         for minutes, (node, cause) in zip(range(360, 100, -20), TONIGHT, strict=True)],
+    )  # fmt: skip
+    journal.close()
+
+
+def at_night() -> JsonObject:
+    """What the hub of five hundred nodes says of stranded time."""
+    said = {"rule": ("busy_node_is_busy", "n000 has 4 left; we steal above 5"),
+            "nobody_looked": ("", "no rule forbids it; the next look would move it")}
+    now: list[JsonValue] = [
+        {"node": node, "cause": cause, "rule": said[cause][0], "because": said[cause][1],
+         "beside": "n000", "uid": f"01JQ00000000000000000000{place + 10}"}
+        for place, (node, cause) in enumerate(TONIGHT)
+    ]  # fmt: skip
+    return {"now": now, "seen_at": iso(UNTIL - timedelta(seconds=4)), "today_s": 152_400.0,
+            "by_node": {}, "by_cause": {"busy_node_is_busy": 98_100.0, "nobody_looked": 54_300.0}}
+
+
+async def test_of_five_hundred_nodes_the_stranded_ones_stand_first(
+    look: Looking, serving: AsyncExitStack, tmp_path: Path
+) -> None:
+    strand(write_large(tmp_path))
+    large = await serving.enter_async_context(
+        Served(large=History(tmp_path), at=UNTIL))  # fmt: skip
+    large.hub.changed(stranded=at_night(), needs_you=[
+        {"node": "n117", "text": "1 parked: what became of them is not known; resolve them",
+         "try": "arc tasks list --state PARKED"}])  # fmt: skip
+    page = await look.at(f"{large.url}?span=12h", width=1180, height=700)
+    await page.locator("#lanes .heat-names li").nth(499).wait_for()
+    await expect(page.locator("#needs .stranded-nodes li")).to_have_count(6)
+    await expect(page.locator("#lanes .heat-names li").first).to_contain_text("n021")
+    await kept(page, tmp_path, "page-large")
