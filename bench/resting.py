@@ -19,24 +19,34 @@ WHOLE_S = 20.0
 
 def tree_of(root: int) -> list[int]:
     """This process and all its descendants: the daemon, its zygotes, their spare shims."""
+    return [pid for generation in generations_of(root) for pid in generation]
+
+
+def generations_of(root: int) -> list[list[int]]:
+    """The same by how far they descend from it: itself, its children, theirs, and so on."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             children.setdefault(parent_of(int(entry.name)), []).append(int(entry.name))
-    found = [root]
-    for pid in found:
-        found += children.get(pid, [])
+    found = [[root]]
+    while below := [pid for parent in found[-1] for pid in children.get(parent, [])]:
+        found.append(below)
     return found
 
 
 def whole_tree(daemon: int) -> list[int]:
-    """The same once the zygote has forked its spares, which it does after the node says idle."""
+    """The same once the zygote has its spares, forked after the node says idle, and they rest.
+
+    A spare that rehearses has a child for a moment, which counted is no spare.
+    """
     give_up = time.monotonic() + WHOLE_S
-    while len(tree := tree_of(daemon)) < 2 + SPARES:
+    while list(map(len, found := generations_of(daemon))) != [1, 1, SPARES]:
         if time.monotonic() > give_up:
-            raise RuntimeError(f"{len(tree)} processes instead of {2 + SPARES} after {WHOLE_S} s")
+            sizes = ", ".join(str(len(one)) for one in found)
+            raise RuntimeError(f"processes by descent {sizes} instead of 1, 1, {SPARES} "
+                               f"after {WHOLE_S} s")  # fmt: skip
         time.sleep(0.05)
-    return tree
+    return [pid for generation in found for pid in generation]
 
 
 def parent_of(pid: int) -> int:
@@ -74,7 +84,7 @@ def idle_rows(place: Place) -> Iterator[Row]:
         before, began = {pid: cpu_s(pid) for pid in tree}, time.monotonic()
         time.sleep(window_s)
         took = time.monotonic() - began
-        if sorted(tree_of(daemon)) != sorted(tree):
+        if sorted(whole_tree(daemon)) != sorted(tree):
             raise RuntimeError("the processes of an idle node changed while it was measured")
         spent_ms = {pid: 1000 * (cpu_s(pid) - before[pid]) * MINUTE_S / took for pid in tree}
         memory = {pid: pss_kb(pid) / 1024 for pid in tree}
