@@ -190,7 +190,8 @@ async def _attempts(
 def pick(pile: Pile, part: str) -> Letter:
     """The dead letter that is meant by this beginning or end of a uid.
 
-    `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
+    `NotFound` only when every node answered with all that it has; else `NotFoundYet`. `Ambiguous`
+    names them all.
     """
     wanted = part_of_uid(part)
     found = [one for one in pile.letters if _fits(one.task.uid, wanted)]
@@ -202,6 +203,10 @@ def pick(pile: Pile, part: str) -> Letter:
     if pile.failed or pile.suspended:
         raise not_found_yet(f"{part[:40]}: no node that answered has such a dead letter",
                             pile.failed, pile.suspended)  # fmt: skip
+    if pile.cut:
+        raise NotFoundYet(f"{part[:40]}: no dead letter that was looked at; {pile.warnings[-1]}",
+                          hint="arc tasks show UID and arc tasks retry UID find any task by its "
+                               "whole uid")  # fmt: skip
     raise NotFound(f"{part[:40]}: no dead letter's uid begins or ends so",
                    hint="arc dead list shows those that are there; of other tasks: arc tasks show")
 

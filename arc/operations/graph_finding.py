@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from agent_node.ulid import is_ulid
 from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound, NotFoundYet
-from arc.graph_answers import GraphLine, GraphSeen, read_graph, read_graphs
+from arc.graph_answers import GraphLine, GraphSeen, MemberSeen, read_graph, read_graphs
 
 from .everybody import ask_all, not_found_yet
 from .finding import Found, find_task
@@ -147,7 +147,19 @@ async def whole_graph(hub: Hub, home: str, dag: str) -> GraphSeen:
         page = read_graph(home, await link.ask("graph", {**asked, "after": following}))
         members += page.members
         following = page.next if page.members else None  # a list that says nothing new has ended
-    return replace(seen, members=tuple(members), next=None)
+    if seen.next is None:
+        return seen
+    roots, leaves = _ends_of(members)
+    return replace(seen, members=tuple(members), roots=roots, leaves=leaves, next=None)
+
+
+def _ends_of(members: Sequence[MemberSeen]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Roots and leaves of all members together: a page knows those of its own members alone."""
+    inside = {one.uid for one in members}
+    needed = {edge.uid for one in members for edge in one.edges}
+    roots = tuple(one.uid for one in members
+                  if not any(edge.uid in inside for edge in one.edges))  # fmt: skip
+    return roots, tuple(one.uid for one in members if one.uid not in needed)
 
 
 async def _of_task(hub: Hub, part: str, failed: dict[str, ArcError]) -> GraphFound:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from agent_node.strict import JsonObject
+from arc.operations import graph_finding
 from arc.text.dags import render_show
 from arc.text.look import Look
 from tests.builders import uid
@@ -132,3 +133,22 @@ def test_without_a_limit_before_and_after_what_was_spent_is_told_all_the_same(de
     assert desk.arc("dag", "budget", DAG, "none").code == 0
     ran = desk.arc("dag", "budget", DAG, "none")
     assert ran.out.endswith("was any sum: spent not known of 2 tasks elsewhere\n")
+
+
+def test_a_graph_of_several_pages_has_the_roots_and_leaves_of_all_its_members(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: of 2,000 members and more those of the first page stood there."""
+    tasks = {f"t{n}": {"subject": f"work {n}", **({"after": [f"t{n - 1}"]} if n else {})}
+             for n in range(5)}  # fmt: skip
+    tasks["alone"] = {"subject": "for itself"}
+    raw = json.dumps({"title": "long", "tasks": tasks}).encode()
+    dag = desk.arc("dag", "submit", "-", "--json", stdin=raw).data["dag"]
+    whole = desk.arc("dag", "show", dag, "--json").data
+    assert (len(whole["roots"]), len(whole["leaves"])) == (2, 2)
+
+    monkeypatch.setattr(graph_finding, "MEMBERS_PAGE", 2)
+
+    paged = desk.arc("dag", "show", dag, "--json").data
+    assert (paged["roots"], paged["leaves"]) == (whole["roots"], whole["leaves"])
+    assert [one["uid"] for one in paged["tasks"]] == [one["uid"] for one in whole["tasks"]]

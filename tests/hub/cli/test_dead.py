@@ -367,3 +367,19 @@ def test_a_domain_that_nobody_knows_is_told_where_nothing_fits(desk: Desk) -> No
         ran = desk.arc(*words, "--domain", "reserch")
         assert (ran.code, "no domain is called reserch; did you mean research?" in ran.err) == (
             0, True)
+
+
+def test_a_dead_letter_behind_all_that_is_looked_at_is_not_said_to_be_none(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: of a node with more than an answer looks at the newest "was no dead letter"."""
+    dies(desk, "iris", 1, 2, 3)
+    monkeypatch.setattr(dead, "LETTERS_MAX", 2)
+    monkeypatch.setattr(dead, "PAGE", 1)
+    for verb in (("show",), ("retry",), ("cancel", "--reason", "no use")):
+        ran = desk.arc("dead", verb[0], uid(3), *verb[1:])
+        assert ran.code == 3, ran.out
+        assert "no dead letter that was looked at; iris has more than 2 dead letters" in ran.err
+        assert "arc tasks show UID and arc tasks retry UID" in ran.err
+    assert desk.arc("dead", "show", uid(1)).code == 0
+    assert state(desk, uid(3)) == "DEAD_LETTERED"
