@@ -111,7 +111,9 @@ class RebalanceSection(Section):
     )
     per_node: Count = says(STEAL.per_node, "How many tasks one idle node gets in a cycle.")
     per_cycle: Count = says(STEAL.per_cycle, "How many tasks move in one cycle in all.")
-    hops: Times = says(2, "swift: how often one task may be stolen; arc0 never steals it again.")
+    hops: Times = says(
+        2, "swift: a task stolen more often than this stays; arc0 never steals it again."
+    )
     transfer: Duration = says(
         render_duration(STEAL.transfer_s), "swift: how long a move takes; a task should gain more."
     )

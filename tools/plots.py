@@ -30,7 +30,8 @@ FOUR = ("none", "arc0", "swift", "central")
 COLOUR = {"none": 0, "arc0": 1, "swift": 2, "central": 3}
 RULES = (
     "arc0", "arc0:steal_from=P1", "arc0:idle_min=0s", "arc0:busy_over=0", "arc0:per_node=10",
-    "arc0:every=1m", "arc0:on_idle=true", "arc0:on_idle=true,idle_min=0s",
+    "arc0:per_cycle=30", "arc0:anyone_from=P5", "arc0:every=1m", "arc0:on_idle=true",
+    "arc0:on_idle=true,idle_min=0s",
     "arc0:every=1m,busy_over=0", "arc0:every=1m,busy_over=0,steal_from=P1,idle_min=0s",
     "swift:hops=1", "swift:gain_min=2m", "swift:gain_min=0s", "swift", "central",
 )  # fmt: skip

@@ -35,7 +35,8 @@ Backlog = Annotated[int | None, typer.Option(
 Share = Annotated[str, typer.Option("--share", help="Of the backlog, what waits on one node.")]
 Told = Annotated[bool, typer.Option("--told", help="Tasks say how long they take, more or less.")]
 Describe = Annotated[str, typer.Option("--describe", help="A fleet and its work, from YAML.")]
-Trace = Annotated[str, typer.Option("--trace", help="What came: JSON lines, or SWF.")]
+Trace = Annotated[str, typer.Option(
+    "--trace", help="What came: JSON lines, or SWF (a slot a job, a user's on one node).")]
 History = Annotated[str, typer.Option(
     "--from-history", help="What came to this very fleet, so far back: 7d.")]
 Until = Annotated[str, typer.Option(

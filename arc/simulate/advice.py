@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from arc.errors import WrongUse
@@ -17,6 +17,7 @@ from .scene import Scene
 RUNS_MAX = 400  # simulated runs of one search
 TASKS_MAX = 400_000  # of all of these runs together: the search ends there, and says so
 ROUNDS = 4
+ROUNDS_SURE = 2  # for so many there is room where large scenes are cut to their beginnings
 BETTER = 0.03  # a change has to take off at least so much of the mean wait
 URGENT_WORSE = 1.02  # and urgent work may not wait longer than by this factor
 MOVES_MAX = 0.6  # thefts a task: beyond that, work wanders
@@ -57,6 +58,28 @@ class Advice:
     cut: bool
     better_policy: str = ""  # one that was compared as well, and is better than all of these
     because: str = ""
+    first: int = 0  # so many tasks from each scene's beginning were looked at; 0: all
+    scenes: int = 0  # with one alone there is no interval
+
+
+def beginnings(scenes: Sequence[Scene], policy: Policy) -> tuple[tuple[Scene, ...], int]:
+    """The scenes as far as a search can go through them, and how many tasks of each these are; 0:
+    they are whole. Whole they are, too, where so few tasks would all lie before what is measured.
+    """
+    one_round = _one_round(policy.steal.policy)
+    if sum(len(scene.jobs) for scene in scenes) * one_round <= TASKS_MAX:
+        return tuple(scenes), 0
+    first = TASKS_MAX // (ROUNDS_SURE * one_round * len(scenes))
+    if any(len(scene.jobs) > first and scene.jobs[first].at_ms <= scene.measured_from_ms
+           for scene in scenes):  # fmt: skip
+        return tuple(scenes), 0
+    return tuple(_beginning(scene, first) for scene in scenes), first
+
+
+def _beginning(scene: Scene, first: int) -> Scene:
+    if len(scene.jobs) <= first:
+        return scene
+    return replace(scene, jobs=scene.jobs[:first], measured_to_ms=scene.jobs[first].at_ms)
 
 
 def advise(
@@ -66,15 +89,16 @@ def advise(
     `heard` is told how many runs there were so far.
 
     Each change is judged on the same seeds: the 95 % interval of what it saves, seed by seed, has
-    to lie above nothing. Bounded: the same scenes give the same advice. Where the bound is reached
-    before each change was tried once, nothing is run, for nothing could be said.
+    to lie above nothing; one scene alone has no interval, and is said to have none. Bounded: the
+    same scenes give the same advice. Where the bound is reached before each change was tried once,
+    nothing is run, for nothing could be said.
     """
     family = policy.steal.policy
     tasks = sum(len(scene.jobs) for scene in scenes) or 1
     runs_left = min(RUNS_MAX, TASKS_MAX // tasks * len(scenes))
     search = _Search(scenes, runs_left, heard)
     if runs_left < _one_round(family) * len(scenes):
-        return Advice(policy.name, (), 0, cut=True)
+        return Advice(policy.name, (), 0, cut=True, scenes=len(scenes))
     now, ended, changes = policy, search.run(policy), []
     for _ in range(ROUNDS if ended else 0):
         best = None
@@ -88,7 +112,7 @@ def advise(
         _, now, after, change = best
         changes.append(change)
         ended = after
-    return Advice(policy.name, tuple(changes), search.runs, search.cut)
+    return Advice(policy.name, tuple(changes), search.runs, search.cut, scenes=len(scenes))
 
 
 def _one_round(family: str) -> int:
@@ -156,4 +180,4 @@ def _idle(runs: Sequence[Ended]) -> float:
 
 
 def _per_task(run: Ended) -> float:
-    return run.thefts / run.tasks if run.tasks else 0.0
+    return run.thefts_counted / run.tasks if run.tasks else 0.0

@@ -10,7 +10,7 @@ from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from arc.errors import WrongUse
 
-from .advice import Advice, advise, mean_wait_s
+from .advice import Advice, advise, beginnings, mean_wait_s
 from .comparing import Compared, compare
 from .policies import POLICIES_MAX, Policy, parse_policy, parse_transfer
 from .scene import Scene
@@ -96,8 +96,8 @@ def _advice(
         return None
     mine = source.fleet.policy if source.fleet else able[0].steal.policy
     about = next((one for one in able if one.steal.policy == mine), able[0])
-    few = scenes[:ADVICE_SEEDS]
-    found = advise(about, few, heard=_searching(talk))
+    few, first = beginnings(scenes[:ADVICE_SEEDS], about)
+    found = replace(advise(about, few, heard=_searching(talk)), first=first)
     if talk is not None:
         talk("\r\x1b[K")
     best = min((one for one in figures if one.policy in able), key=_of)

@@ -57,7 +57,7 @@ class Compared:
     stranded_min: Mapping[str, Figure]  # node-minutes by rule, and "all"
     thefts_per_task: Figure
     routes_per_task: Figure
-    regret: Figure | None  # of thefts: after which the task started no earlier
+    regret: Figure | None  # of the stolen tasks: which started no earlier for it
     wait_to_bound: Figure | None = None  # mean wait over that of the central bound, seed by seed
     cycles: Figure | None = None
     never_started: int = 0
@@ -97,12 +97,12 @@ def compared(
     ]  # fmt: skip
     idle = [run.idle_beside_work for run in runs if run.idle_beside_work is not None]
     worked = [run.utilisation for run in runs if run.utilisation is not None]
-    regrets = [run.regrets / run.thefts for run in runs if run.thefts]
+    regrets = [run.regrets / run.stolen for run in runs if run.stolen]
     return Compared(
         policy, figure([run.tasks for run in runs]), figure(span) if span else None,
         _by_band(runs, bands, _mean), _by_band(runs, bands, _p95),
         figure(idle) if idle else None, figure(worked) if worked else None,
-        _stranded(runs), figure([_per(run.thefts, run.tasks) for run in runs]),
+        _stranded(runs), figure([_per(run.thefts_counted, run.tasks) for run in runs]),
         figure([_per(run.routes, run.tasks) for run in runs]),
         figure(regrets) if regrets else None, figure(ratios) if ratios else None,
         figure([run.cycles for run in runs]), sum(run.never_started for run in runs),

@@ -50,12 +50,14 @@ class Ended:
     stranded_s: Mapping[tuple[str, str], float]  # by node and rule, as `arc status` counts them
     thefts: int
     routes: int
-    regrets: int  # thefts after which the task started no earlier
+    regrets: int  # tasks whose last theft made them start no earlier
     cycles: int  # in which the planner was asked
     never_started: int  # tasks that no node which has them can run, and that nothing moves
     starts: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # uid: where, and when (ms)
     stretches: tuple[Stretch, ...] = ()  # only where they were asked for
     moves: tuple[Moved, ...] = ()
+    stolen: int = 0  # tasks that were stolen at all
+    thefts_counted: int = 0  # of the tasks that count, which are those of `tasks`
 
 
 @dataclass(eq=False)
@@ -206,7 +208,8 @@ class Ledger:
             sum(0 <= task.stayed_ms <= task.started_ms for task in moved), self.cycles,
             sum(task.started_ms < 0 for task in tasks),
             {task.job.uid: (task.node, task.started_ms) for task in tasks},
-            tuple(self._stretches), tuple(self._moves),
+            tuple(self._stretches), tuple(self._moves), len(moved),
+            sum(task.moves for task in counted),
         )  # fmt: skip
 
 

@@ -82,6 +82,7 @@ def _advice(advice: Advice) -> JsonObject:
     lines: list[JsonValue] = [f"  {change.key}: {change.value}" for change in advice.changes]
     return {
         "policy": advice.policy, "runs": advice.runs, "cut": advice.cut,
+        "first_tasks": advice.first or None, "seeds": advice.scenes,
         "better_policy": advice.better_policy, "because": advice.because,
         "changes": [_change(change) for change in advice.changes],
         "fleet_yaml": ["rebalance:", *lines] if lines else [],

@@ -42,7 +42,7 @@ BAD_SHOWN = 5
 YEARS_MAX = 10  # from its first task to its last: the hub's looks in between are simulated, too
 KEYS = ("at", "takes_s", "node", "priority", "domain", "skills", "needs", "pinned", "expected_s",
         "id", "subject")  # fmt: skip
-SWF_FIELDS, SUBMIT, RUN, USER = 18, 1, 3, 11
+SWF_FIELDS, SUBMIT, RUN, PROCESSORS, USER = 18, 1, 3, 4, 11
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Line:
     expected_s: float | None = None
     name: str = ""
     user: int = 0
+    wide: bool = False  # it ran on several processors at once
 
 
 class BadLine(ValueError):
@@ -86,6 +87,8 @@ def traced(wanted: Wanted, fleet: FleetSettings | None) -> Source:
     said = f"{len(lines):,} tasks of {safe_text(path.name, 100)} on {len(places)} nodes" + (
         f", {portable:.0%} of them portable" if drawn else "")  # fmt: skip
     warnings = [f"{left_out} tasks without a length are left out"] if left_out else []
+    if wide := sum(line.wide for line in lines):
+        warnings.append(f"{wide} jobs ran on several processors; here each takes one slot")
     return Source(
         said, facts, lambda seed: _scene(scene, lines, seed, first_s=first_s, portable=portable),
         seeds_of(wanted) if drawn else 1, tuple(warnings), mine,
@@ -217,7 +220,8 @@ def _of_swf(line: str) -> Line | None:
     if not takes_s <= LONGEST_S:
         raise BadLine("field 4, how long it ran, is more than a year")
     whose = int(user) if math.isfinite(user) else 0
-    return Line(at_s, takes_s, "", None, name=fields[0], user=whose)
+    return Line(at_s, takes_s, "", None, name=fields[0], user=whose,
+                wide=numbers[PROCESSORS] > 1)  # fmt: skip
 
 
 def _places(

@@ -106,7 +106,10 @@ def _forbidden(policies: list[JsonObject]) -> list[str]:
 def _advice(advice: JsonObject) -> list[str]:
     changes = objects(advice, "changes")
     about = said(advice.get("policy"))
+    first, seeds = int(number(advice.get("first_tasks"))), int(number(advice.get("seeds")))
     tried = f"{int(number(advice.get('runs')))} runs tried" + (
+        f" of the first {first:,} tasks" if first else "") + (
+        ", of one stretch: no interval" if seeds == 1 else "") + (
         ", cut short: the scenes are large" if advice.get("cut") else "")  # fmt: skip
     if advice.get("cut") and not number(advice.get("runs")):
         return [(f"No other limits of {about} were tried: the scenes are too large (fewer --nodes, "

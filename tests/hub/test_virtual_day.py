@@ -41,6 +41,8 @@ class Day:
         self.started: Counter[str] = Counter()
         self.ended: set[str] = set()
         self.running: list[tuple[str, str, int]] = []
+        for name, machine in fleet.machines.items():  # each works on one task at a time
+            machine.store.apply(c.SetAgents((c.AgentRow(name, 1, ()),)))
 
     async def live(self, hub: Hub) -> None:
         """Every minute something may come in, start, or end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from arc.simulate.bounds import makespan_bound_s
@@ -9,7 +11,7 @@ from arc.simulate.central import able_of
 from arc.simulate.comparing import compared
 from arc.simulate.engine import Run, simulate
 from arc.simulate.policies import parse_policy
-from arc.simulate.scene import INBOX, Away, Kind, Scene
+from arc.simulate.scene import INBOX, MS, Away, Kind, Scene
 from tests.simulate.hands import a_job, a_place, a_scene, run, starts_s
 
 # Eight tasks of ten minutes come to ada at once, while bob has nothing.
@@ -89,6 +91,19 @@ def test_a_theft_after_which_the_task_starts_no_earlier_is_regretted() -> None:
                 "swift")  # fmt: skip
     assert starts_s(ended)[2] == ("bob", 5)
     assert (ended.thefts, ended.regrets) == (1, 1)
+
+
+def test_thefts_a_task_are_those_of_the_tasks_that_count() -> None:
+    """What came before the measured stretch was stolen as well, and is not divided by the others.
+
+    Seen to fail where all thefts were divided by the tasks that came in the stretch.
+    """
+    late = (a_job(9, "ada", 600, at_s=7200), a_job(10, "ada", 600, at_s=7200))
+    ended = run(replace(EIGHT, jobs=(*EIGHT.jobs, *late), measured_from_ms=7000 * MS), "swift")
+    assert (ended.tasks, ended.thefts, ended.stolen) == (2, 5, 5)
+    assert ended.thefts_counted == 1
+    figures = compared(parse_policy("swift"), [ended], [1.0], None)
+    assert figures.thefts_per_task.mean == 0.5
 
 
 def test_the_hubs_own_queue_is_routed_at_the_interval_to_the_owner() -> None:

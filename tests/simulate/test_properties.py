@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc.decisions.domains import Role
-from arc.simulate.advice import TRIED, advise
+from arc.simulate.advice import TRIED, advise, beginnings
 from arc.simulate.comparing import compare
 from arc.simulate.engine import Run, jobs_in_order, simulate
 from arc.simulate.ledger import Ended
@@ -172,6 +172,29 @@ def test_advice_that_cannot_try_each_change_once_takes_no_time_and_says_so(
     assert (found.cut, found.runs, found.changes) == (True, 0, ())
     said = "\n".join(_advice({"policy": "arc0", "runs": 0, "cut": True, "changes": []}))
     assert said.startswith("No other limits of arc0 were tried: the scenes are too large")
+
+
+def test_large_scenes_are_searched_by_their_beginnings_which_is_said(
+    five: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: of any fleet of a week, the usual one too, it said that nothing was tried."""
+    arc0 = parse_policy("arc0")
+    tried = 1 + sum(len(values) for _, values in TRIED["arc0"])
+    assert beginnings(five, arc0) == (tuple(five), 0)
+    monkeypatch.setattr("arc.simulate.advice.TASKS_MAX", 2 * tried * len(five) * 150)
+
+    few, first = beginnings(five, arc0)
+    assert first == 150
+    assert [scene.jobs for scene in few] == [scene.jobs[:150] for scene in five]
+    assert all(scene.measured_from_ms < scene.measured_to_ms for scene in few)
+    found = advise(arc0, few)
+    assert found.runs >= tried * len(five)
+    data = {"policy": "arc0", "runs": found.runs, "first_tasks": first, "seeds": 4, "changes": []}
+    assert f"({found.runs} runs tried of the first 150 tasks)" in _advice(data)[0]
+    assert "of one stretch: no interval" in _advice({**data, "seeds": 1})[0]
+
+    monkeypatch.setattr("arc.simulate.advice.TASKS_MAX", 2 * tried * len(five))
+    assert beginnings(five, arc0) == (tuple(five), 0), "all of these would lie before the measure"
 
 
 def test_a_task_is_stolen_as_often_as_its_hops_allow_and_once_more(five: list[Scene]) -> None:

@@ -60,6 +60,20 @@ def test_nodes_alone_wait_as_long_as_pollaczek_and_khinchine_say(
     assert abs(wait.mean - 0.6 / 0.4 * (1 + squares) / 2 * 60) < 2 * wait.half
 
 
+def test_a_node_with_three_slots_waits_as_long_as_erlang_says() -> None:
+    """The very loop that the planner runs in, on a node alone, is M/M/3, not the bound's own loop.
+
+    Seen to fail where a node worked on one task less than it has slots.
+    """
+    (found,) = compare([parse_policy("none")],
+                       scenes(1, 3, 0.8, "exp:60", portable=0.0, days=4))  # fmt: skip
+    wait = found.wait_s["all"]
+    assert wait.half is not None
+    expected = erlang_c_wait_s(3, 0.8, 60)
+    assert abs(wait.mean - expected) < 2 * wait.half
+    assert 2 * wait.half < 0.3 * expected
+
+
 def test_with_all_of_its_work_portable_and_moves_for_nothing_swift_is_nearly_the_bound() -> None:
     some = scenes(5, 1, 0.65, "exp:60", portable=1.0, days=0.2)
     swift = replace(parse_policy("swift:gain_min=0s,transfer=0s"), transfer_s=0.0)

@@ -190,7 +190,8 @@ def test_swf_gives_each_user_a_node_and_leaves_out_what_never_ran(tmp_path: Path
     assert [(job.at_ms, job.takes_ms, job.home) for job in first.jobs] == [
         (0, 100_000, "iris"), (50_000, 60_000, "forge")]  # fmt: skip
     assert len(second.jobs) == 2
-    assert source.warnings == ("1 tasks without a length are left out",)
+    assert source.warnings == ("1 tasks without a length are left out",
+                               "1 jobs ran on several processors; here each takes one slot")
 
 
 def test_a_trace_that_says_everything_is_run_once_on_the_nodes_that_it_names(
