@@ -36,21 +36,23 @@ class Found:
 def steal_swiftly(lines: Sequence[Line], pairs: Pairs, mint: Callable[[], str]) -> list[Steal]:
     """Whoever would start soonest takes next, from whoever would finish last, what gains most.
 
-    So an empty healthy node always comes first. A node gets as many as it has free slots, and one
-    more to have at hand, which may come from no more than half of what waits at the busy node.
+    Of those that would start as soon the one with least to do: so an empty healthy node always
+    comes first, and nobody is given a second task before it has one. A node gets as many as it
+    has free slots, and one more to have at hand, which may come from no more than half of what
+    waits at the busy node.
     """
     steals: list[Steal] = []
     givers = Givers(lines)
-    hungry = [(_start_s(one), one.node.name, one) for one in pairs.receivers]
+    hungry = [(*_turn(one), one) for one in pairs.receivers]
     heapq.heapify(hungry)
     while hungry:
-        receiver = hungry[0][2]
+        receiver = hungry[0][3]
         found = givers.best_for(receiver, pairs)
         if found is None:
             heapq.heappop(hungry)
             continue
         steals.append(_steal(found, receiver, mint))
-        heapq.heapreplace(hungry, (_start_s(receiver), receiver.node.name, receiver))
+        heapq.heapreplace(hungry, (*_turn(receiver), receiver))
     return steals
 
 
@@ -213,6 +215,13 @@ def _extra(receiver: Receiver) -> int:
 def _there_s(receiver: Receiver, limits: StealLimits) -> float:
     """When a task would start there if it moved now."""
     return limits.transfer_s + _start_s(receiver)
+
+
+def _turn(receiver: Receiver) -> tuple[float, int, str]:
+    """Who takes next: the least of these. A name decides only between those that are alike."""
+    report = receiver.node.report
+    has = report.running_count + report.pending_count + receiver.taken
+    return _start_s(receiver), has, receiver.node.name
 
 
 def _start_s(receiver: Receiver) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from arc.decisions.changes import Situation
 from arc.decisions.domains import Role, may_do, powers_of
@@ -58,7 +59,6 @@ def test_every_task_that_stays_has_one_first_reason_and_the_counts_add_up(fleet:
             assert sorted(uids) == sorted(task.uid for task in queue.tasks)
     fresh = [node for node in situation.view.seen if node.age_s < 600]
     assert all(gone[node.name] + stays[node.name] == len(ready[node.name]) for node in fresh)
-    assert len(plan.kept) == len([*plan.kept])
 
 
 @often
@@ -126,8 +126,7 @@ def test_nodes_that_are_not_known_are_in_no_plan(fleet: Fleet) -> None:
 
 @often
 @given(fleets())
-def test_whatever_stays_though_somebody_could_take_it_is_kept_by_a_count(fleet: Fleet) -> None:
-    """A plan stops for one of the counts, never while a move is left that all rules allow."""
+def test_whatever_stays_is_kept_by_a_rule_of_the_table_that_says_why(fleet: Fleet) -> None:
     situation, _ = fleet
     known = {rule.__name__ for rule in (*STEAL_RULES, *SWIFT_RULES)}
     for kept in planned(situation).kept:
@@ -135,20 +134,61 @@ def test_whatever_stays_though_somebody_could_take_it_is_kept_by_a_count(fleet: 
         assert kept.objection.because
 
 
-@often
-@given(fleets())
-def test_an_empty_healthy_node_is_the_most_attractive(fleet: Fleet) -> None:
-    """Nobody is given a second task that an empty healthy node would take, before it has one."""
-    situation, _ = fleet
-    star = an_idle_node("aaa", idle_s=9999, role=Role(owns=tuple(
-        domain.name for domain in situation.domains)))  # fmt: skip
-    view = replace(situation.view, seen=(star, *situation.view.seen))
-    memory = replace(situation.memory, refused_s={})
-    plan = planned(replace(situation, view=view, memory=memory))
+def with_star(situation: Situation, star: str) -> Situation:
+    """The same fleet, and a node with nothing to do that may do everything but for the GPU's."""
+    role = Role(owns=tuple(domain.name for domain in situation.domains))
+    view = replace(situation.view,
+                   seen=(*situation.view.seen, an_idle_node(star, idle_s=9999, role=role)))
+    return replace(situation, view=view, memory=replace(situation.memory, refused_s={}))
 
-    fit = [steal for steal in plan.steals if not steal.task.needs]
-    if fit:
-        assert "aaa" in {steal.idle for steal in plan.steals}
+
+stars = st.sampled_from(["aaa", "zzz"])  # no name helps, and none is in the way
+
+
+@often
+@given(fleets("swift"), stars)
+def test_under_swift_an_empty_healthy_node_comes_first(fleet: Fleet, star: str) -> None:
+    """Until it has one, whoever gets what it could do is as empty as it is, and gets one.
+
+    Guards: with names alone between those that start as soon "zzz" is passed over for a node that
+    runs something; without what is planned in `_turn`, for the second task of one with two slots.
+    """
+    situation, _ = fleet
+    situation = with_star(situation, star)
+    nodes = {node.name: node.report for node in situation.view.seen}
+    got = Counter[str]()
+    for steal in planned(situation).steals:
+        if steal.idle == star:
+            return
+        got[steal.idle] += 1
+        if not steal.task.needs:
+            report = nodes[steal.idle]
+            assert (report.running_count, report.pending_count, got[steal.idle]) == (0, 0, 1)
+
+
+@often
+@given(fleets("arc0"), stars)
+def test_under_arc0_only_idle_nodes_get_work_and_none_with_room_is_passed_over(
+    fleet: Fleet, star: str
+) -> None:
+    """Those that are idle have their turns by name: what the last one left, the star could not do.
+
+    Guard: with an idle node left out of the receivers this fails within a few dozen fleets.
+    """
+    situation, _ = fleet
+    situation = with_star(situation, star)
+    limits, plan = situation.limits, planned(situation)
+    got = Counter(steal.idle for steal in plan.steals)
+    nodes = {node.name: node for node in situation.view.seen}
+    assert all(nodes[name].report.idle for name in got)
+    if plan.skipped or got[star] == limits.per_node or len(plan.steals) == limits.per_cycle:
+        return
+    gone = {steal.task.uid for steal in plan.steals}
+    gave = Counter(steal.busy for steal in plan.steals)
+    seen = [queue for queue in situation.queues.values() if isinstance(queue, Queue)]
+    left = {one.node: [task for task in one.tasks if task.uid not in gone] for one in seen}
+    count = {one.node: one.total - gave[one.node] for one in seen}
+    assert _pick(nodes[star], left, count, situation) is None
 
 
 @often

@@ -90,6 +90,21 @@ def test_every_empty_node_gets_its_first_before_any_gets_a_second() -> None:
     assert [steal.idle for steal in plan.steals[:4]] == ["ada", "bob", "cy", "dot"]
 
 
+def test_an_empty_node_comes_before_one_that_runs_something_whatever_their_names() -> None:
+    """Seen to fail: by name alone ada, which runs one, was given what empty zoe could do."""
+    ada = a_node("ada", role=Role(), slots=4, running_count=1)
+    plan = planned(*iris_and(ada, an_idle_node("zoe", role=Role()), waiting=1))
+
+    assert got(plan) == {"zoe": 1}
+
+
+def test_of_empty_nodes_with_several_slots_each_gets_its_first_before_one_gets_a_second() -> None:
+    crowd = [an_idle_node(name, role=Role(), slots=2) for name in ("ada", "bob")]
+    plan = planned(*iris_and(*crowd, waiting=4))
+
+    assert [steal.idle for steal in plan.steals[:4]] == ["ada", "bob", "ada", "bob"]
+
+
 def test_the_node_that_would_finish_last_gives_first() -> None:
     view = a_view(a_busy_node("iris", 2), a_busy_node("spark", 3), an_idle_node("loom"))
     long = some_queued(2, expected_s=9000.0)

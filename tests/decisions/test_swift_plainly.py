@@ -21,11 +21,11 @@ from arc.decisions.view import NodeSeen, Queue, QueuedTask
 from ..fleet_builders import (
     DOMAINS,
     a_busy_node,
+    a_node,
     a_queue,
     a_queued,
     a_view,
     an_agent_report,
-    an_idle_node,
     minting,
     queues,
 )
@@ -52,8 +52,8 @@ def test_swift_moves_what_a_planner_without_shortcuts_moves(seed: int) -> None:
 
 
 def a_fleet_by(chance: Random) -> Situation:
-    """Up to four busy nodes and six idle ones; some refused something, some run on for long, and
-    on some of the idle ones waits what no agent there can run, and what came after their report.
+    """Up to four busy nodes and six with a free slot; some refused something, some run on for long,
+    and on some of the latter waits what no agent there can run, and what came after their report.
     """
     some = [
         a_queue(name, *tasks_by(chance, 100 * place, chance.randint(1, 16)))
@@ -71,9 +71,10 @@ def a_fleet_by(chance: Random) -> Situation:
         waits = tasks_by(chance, 1000 + 100 * place, chance.choice((0, 0, 1, 7)), ((), ("gpu",)))
         unmet = 0 if gpu else sum(task.needs != () for task in waits)
         own += [a_queue(name, *waits)] if unmet else []
-        idle.append(an_idle_node(
-            name, role=chance.choice(ROLES), slots=chance.randint(1, 3), pending_count=unmet,
-            unmet_count=unmet, agents=(an_agent_report(name, skills=gpu),),
+        slots = chance.randint(1, 3)
+        idle.append(a_node(
+            name, role=chance.choice(ROLES), slots=slots, pending_count=unmet, unmet_count=unmet,
+            running_count=chance.randrange(slots), agents=(an_agent_report(name, skills=gpu),),
         ))  # fmt: skip
     if len(idle) > 1:  # alone it is not asked
         some += own
@@ -127,6 +128,11 @@ class Taker:
         report = self.node.report
         return 0.0 if self.taken < report.free_slots else self.load_s / report.slots
 
+    def turn(self) -> tuple[float, int, str]:
+        report = self.node.report
+        has = report.running_count + report.pending_count + self.taken
+        return self.start_s(), has, self.node.name
+
 
 class Plainly:
     """Looks at every node and every task for every move."""
@@ -153,7 +159,7 @@ class Plainly:
     def steals(self) -> list[tuple[str, str, str]]:
         found: list[tuple[str, str, str]] = []
         while True:
-            for taker in sorted(self.takers, key=lambda one: (one.start_s(), one.node.name)):
+            for taker in sorted(self.takers, key=Taker.turn):
                 best = self._best_for(taker)
                 if best is not None:
                     found.append(self._take(taker, *best))
