@@ -9,7 +9,10 @@ _DISK = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class NodeError(Exception):
-    """The root: whatever the node itself raises. `code` is for machines, the text for people."""
+    """Something failed that has no code of its own; the text says what.
+
+    The root of all that the node itself raises. `code` is for machines, the text for people.
+    """
 
     code = "failed"
     exit_code = 1

@@ -5,10 +5,21 @@ from __future__ import annotations
 import ast
 import re
 
+from agent_node import reports
+from agent_node.cli.catalogue import COMMANDS
 from agent_node.task import CHANGES, State
+from arc.decisions import health
 from arc.unseen import RULES
+from tests.hub.cli.test_commands_page import EVERYWHERE
 from tests.hub.cli.test_commands_page import there as commands
-from tools.document import error_classes, hub_codes, render_errors, render_map
+from tools import night
+from tools.document import (
+    error_classes,
+    error_meanings,
+    hub_codes,
+    render_errors,
+    render_map,
+)
 from tools.draw_states import render_states
 from tools.rooms import ROOMS
 from tools.rule_table import all_rules, render_rules
@@ -89,6 +100,77 @@ def test_whatever_an_operator_may_meet_at_night_has_a_line() -> None:
     codes |= {code for code in hub_codes() if not code.startswith("ARC-CFG-")}  # one row for all
     codes |= {rule for _, rule in RULES} | {"suspended", "not_asked"}
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+def test_at_night_every_state_and_every_trouble_has_a_row_and_every_row_is_about_one() -> None:
+    """Seen to fail: node states and rules of health had no row, most task states none."""
+    page = read("at-3am.md")
+    wanted = {
+        night.TASK_STATES: {str(state) for state in State}, night.NODE_STATES: node_states(),
+        night.HEALTH: {*health.RULES, "node_answers"},
+        night.HUB_CODES: {code for code in hub_codes() if not code.startswith("ARC-CFG-")},
+    }  # fmt: skip
+    for heading, words in wanted.items():
+        assert sorted(night.words_under(page, heading)) == sorted(words), heading
+    assert {"stale", "stalled", "unseen", "drained", "working"} < node_states()
+
+
+def node_states() -> set[str]:
+    """Every word by which a page or a line calls a node, from whoever makes such a word."""
+    status = next(source.tree for source in sources("arc/operations")
+                  if source.path == "arc/operations/status.py")  # fmt: skip
+    makers = [node for node in status.body if isinstance(node, ast.FunctionDef)
+              and node.name in {"state_of", "unseen_line"}]  # fmt: skip
+    assert len(makers) == 2
+    steps = [step for maker in makers for step in ast.walk(maker)]
+    said = [one for step in steps for one in (
+        (step.value,) if isinstance(step, ast.Return)
+        else (step.body, step.orelse) if isinstance(step, ast.IfExp) else ())]  # fmt: skip
+    words = {one.value for one in said if isinstance(one, ast.Constant)}
+    return {*reports.STATES, *health.STATE_OF.values(),
+            *(word for word in words if isinstance(word, str) and word)}  # fmt: skip
+
+
+def test_at_night_every_word_is_told_as_where_it_is_explained() -> None:
+    page = read("at-3am.md")
+    assert night.with_meanings(page, error_meanings()) == page, MAKE_DOCS
+    cells = [cell.strip() for line in page.splitlines() if line.startswith("| ")
+             for cell in line.strip("| ").split(" | ")[1:2]]  # fmt: skip
+    assert len(cells) > 200
+    told = [line for heading in night.TABLES for line in below(page, heading)]
+    assert [line for line in told if line.count(" | ") != 2 or " |  | " in line] == []
+
+
+def below(page: str, heading: str) -> list[str]:
+    """The rows under a heading."""
+    section = re.split("^## ", page.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
+    return [line for line in section.splitlines() if night.is_row(line)]
+
+
+def test_at_night_a_trouble_is_quoted_in_the_words_it_is_told_in() -> None:
+    """Nobody finds a row by words that no command prints."""
+    said = "\n".join(node.value for source in sources("arc", "agent_node")
+                     for node in ast.walk(source.tree)
+                     if isinstance(node, ast.Constant) and isinstance(node.value, str))  # fmt: skip
+    rows = below(read("at-3am.md"), night.HEALTH)
+    quoted = [words for row in rows for words in re.findall("`([^`]+)`", row.split(" | ")[0])]
+    pieces = {piece.strip() for words in quoted for piece in words.split("…")} - {""}
+    pieces -= {*night.words_under(read("at-3am.md"), night.HEALTH)}
+    assert sorted(piece for piece in pieces if piece not in said) == []
+    assert len(pieces) > 20
+
+
+def test_at_night_a_command_takes_the_options_it_is_typed_with() -> None:
+    typed = [words.split() for words in re.findall("`((?:arc|agent-node) [^`]+)`",
+                                                   read("at-3am.md"))]  # fmt: skip
+    of_hub = [words for words in typed if words[0] == "arc"]
+    known = commands()
+    for words in of_hub:
+        name = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in known), "")
+        options = {word for word in words[2:] if word.startswith("-") and word != "--"}
+        assert name == "" or options <= known[name] | EVERYWHERE, words
+    assert {words[1] for words in typed if words[0] == "agent-node"} - {*COMMANDS, "help"} == set()
+    assert len(of_hub) > 80
 
 
 def test_a_page_or_a_hint_names_no_command_that_does_not_exist() -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from arc.explaining import FOLDER, NODE_WORDS
 from arc.log_lines import LINES
 from tools.draw_states import render_states
+from tools.night import copied, node_rows_of, with_meanings
 from tools.rooms import ROOMS, Room
 from tools.rule_table import render_rules
 from tools.sources import PACKAGES, ROOT, sources
@@ -69,6 +71,7 @@ def main() -> int:
     write_part(DOCS / "states.md", "states", STATES_START, render_states())
     write_part(DOCS / "rules.md", "rules", RULES_START, render_rules())
     write_part(DOCS / "events.md", "log lines", EVENTS_START, render_lines())
+    write_night(DOCS / "at-3am.md", FOLDER / "errors.md")
     return 0
 
 
@@ -96,6 +99,23 @@ def render_errors() -> str:
     lines = [f"| `{error.code}` | {error.exit_code} | {error.sentence} |"
              for error in sorted(error_classes(), key=lambda error: error.code)]
     return "\n".join(["| code | exit | what it means |", "|---|---|---|", *lines])
+
+
+def write_night(night: Path, pages: Path) -> None:
+    """What each word of the page for the night means; and the copy that is installed with us."""
+    text = with_meanings(night.read_text(encoding="utf-8"), error_meanings())
+    night.write_text(text, encoding="utf-8")
+    before, mark, table = pages.read_text(encoding="utf-8").partition(f"## {NODE_WORDS}\n")
+    table = copied(node_rows_of(text), table)
+    pages.write_text(f"{before}{mark}{table}\n", encoding="utf-8")
+
+
+def error_meanings() -> dict[str, str]:
+    """What each error of a node says of itself, by its code; two of one code say both."""
+    said: dict[str, list[str]] = {}
+    for error in error_classes():
+        said.setdefault(error.code, []).append(error.sentence.rstrip("."))
+    return {code: ". Or: ".join(dict.fromkeys(some)) for code, some in said.items()}
 
 
 def error_classes() -> Iterator[ErrorClass]:

@@ -20,7 +20,7 @@ from arc.errors import WrongUse
 from arc.explaining import FOLDER, NODE_WORDS, all_pages, explain
 from arc.explaining import sections as sections_in
 from arc.unseen import RULES
-from tests.test_docs import refusal_codes
+from tests.test_docs import node_states, refusal_codes
 from tools.document import error_classes, hub_codes
 from tools.sources import sources
 
@@ -182,6 +182,4 @@ def test_every_sensor_has_a_page() -> None:
 
 def test_every_state_of_a_task_and_of_a_node_has_a_page() -> None:
     """`arc status` and `arc nodes list` print these words."""
-    of_nodes = {"idle", "working", "stopped", "paused", "draining", "drained", "quarantined",
-                "suspended", "unseen"}  # fmt: skip
-    assert ({str(state) for state in State} | of_nodes) - set(all_pages()) == set()
+    assert ({str(state) for state in State} | node_states()) - set(all_pages()) == set()
