@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,120 +13,88 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_node import commands as c
 from agent_node.cli.catalogue import COMMANDS
 from agent_node.text import safe_text
-from tests.builders import uid
-from tests.hub.cli.desk import Desk
+from arc.cli.around import Around
+from arc.cli.joining_words import step_line
+from arc.cli.running import WallClock, run_command
+from arc.errors import NodeUnreachable
+from arc.joining.asking import There
+from arc.joining.errors import JoinRefused
+from arc.joining.judging import judge
+from arc.joining.steps import Step
+from arc.operations import Told
+from arc.text.joining import render_joined
+from arc.text.look import Look
+from arc.text.metrics import render_metrics
+from arc.text.upgrading import render_statement_file, render_upgrade
+from tests.hub.cli.desk import Desk, Ran
 from tests.hub.cli.test_commands_page import there
+from tests.hub.joining.test_judging import ROOT_FS, WANTED, a_look
 from tests.node.cli import desk as node_desk
+from tests.threats.hostile_desk import (
+    A_GRAPH,
+    ALL,
+    CORPUS,
+    ELSEWHERE,
+    EVIL,
+    OURS,
+    SHOWN,
+    STDIN,
+    hostile_desk,
+)
 from tests.threats.screen import harm_done
 
-CORPUS = (
-    "\x1b[2J", "\x1b[1A", "\x1b[1;1Hover", "\x1b]0;gone\x07", "\x1b]2;gone\x1b\\", "\x1b[31m",
-    "\x1b[?1049h", "\x1b[?25l", "\x1b[6n", "\x1b[c", "\x1bc", "\x1bD", "\x1b(0", "\x0e", "\x9b2J",
-    "\x9d0;gone\x9c", "\x90q\x9c", "\r", "\b\b\b\b", "\x07", "\x0b\x0c", "\x84\x8d", "\u202egone",
-    "\u2066\u2069", "\u200b", "\ufeff", "\u2028", "\x1b]52;c;Z29uZQ==\x07", "\x1b]8;;http://x\x07",
-    "\U000e0041", "\x7f", "\x00",
-)  # fmt: skip
 QUIET = ("\x00", "\x0e", "\x7f")  # this emulator passes them over; others do not
-ALL = "".join(one for one in CORPUS if one != "\x00") + "gone"
-EVIL = "".join(part for part in ALL.splitlines())  # what a subject may hold
 UID = node_desk.UID
-GRAPH = uid(60)
-
-# Every command of `arc` as it prints something that others said. {} stands for what they said.
-SHOWN: dict[str, tuple[str, ...]] = {
-    "status": ("status",), "plan": ("plan",), "log": ("log", "--all"), "why": ("why", uid(1)),
-    "doctor": ("doctor",), "explain": ("explain", "--", "{}"),
-    "nodes list": ("nodes", "list"), "nodes show": ("nodes", "show", "loom"),
-    "nodes pause": ("nodes", "pause", "loom", "--reason={}"),
-    "nodes resume": ("nodes", "resume", "loom", "--reason={}"),
-    "nodes drain": ("nodes", "drain", "loom", "--reason={}", "--dry-run"),
-    "nodes suspend": ("nodes", "suspend", "loom", "--reason={}", "--dry-run"),
-    "nodes fence": ("nodes", "fence", "loom", "--reason={}", "--dry-run"),
-    "nodes edit": ("nodes", "edit", "--owns={}", "loom"),
-    "nodes logs": ("nodes", "logs", "loom", uid(1)), "nodes trust": ("nodes", "trust", "--", "{}"),
-    "nodes remove": ("nodes", "remove", "--dry-run", "--", "{}"),
-    "nodes add": ("nodes", "add", "--name={}", "a@b"),
-    "nodes upgrade": ("nodes", "upgrade", "--dry-run", "--", "{}"),
-    "tasks list": ("tasks", "list"), "tasks show": ("tasks", "show", uid(1)),
-    "tasks count": ("tasks", "count", "--node={}"), "tasks add": ("tasks", "add", "--", "{}"),
-    "tasks set": ("tasks", "set", uid(1), "tags={}"), "tasks import": ("tasks", "import", "-"),
-    "tasks move": ("tasks", "move", uid(1), "--to", "loom", "--reason={}", "--dry-run"),
-    "tasks cancel": ("tasks", "cancel", uid(1), "--reason={}", "--dry-run"),
-    "tasks retry": ("tasks", "retry", "--", "{}"),
-    "tasks resolve": ("tasks", "resolve", uid(1), "--as={}"),
-    "doubts list": ("doubts", "list"), "doubts settle": ("doubts", "settle", "--", "{}"),
-    "sensors list": ("sensors", "list"), "sensors history": ("sensors", "history"),
-    "sensors run": ("sensors", "run", "fleet-rebalance"), "skills list": ("skills", "list"),
-    "skills show": ("skills", "show", "{}"),
-    "skills run": ("skills", "run", "--name", "fleet-rebalance", "--", "status"),
-    "pause": ("pause", "--reason={}", "--dry-run"), "resume": ("resume", "--reason={}"),
-    "dag list": ("dag", "list"), "dag show": ("dag", "show", GRAPH),
-    "dag submit": ("dag", "submit", "-"),
-    "dag cancel": ("dag", "cancel", GRAPH, "--reason={}", "--dry-run"),
-    "dag budget": ("dag", "budget", GRAPH, "5", "--dry-run"),
-    "dead list": ("dead", "list"), "dead show": ("dead", "show", uid(3)),
-    "dead retry": ("dead", "retry", uid(3), "--reason={}", "--dry-run"),
-    "dead cancel": ("dead", "cancel", uid(3), "--reason={}", "--dry-run"),
-    "dead review": ("dead", "review", uid(3), "--note={}", "--dry-run"),
-    "dead edit": ("dead", "edit", uid(3), "tags={}", "--reason={}", "--dry-run"),
-    "schedules list": ("schedules", "list"), "schedules show": ("schedules", "show", "--", "{}"),
-    "schedules run": ("schedules", "run", "--dry-run", "--", "{}"),
-    "notify list": ("notify", "list"), "notify test": ("notify", "test", "--dry-run", "--", "{}"),
-    "budget": ("budget",), "metrics": ("metrics",),
-    "simulate": ("simulate", "--policy", "{}"), "unit": ("unit",),
-    "webhooks list": ("webhooks", "list"), "webhooks show": ("webhooks", "show", "--", "{}"),
-    "webhooks test": ("webhooks", "test", "--dry-run", "--", "{}"),
-    "report": ("report", "--html", "--since", "{}"), "web": ("web", "--port", "99999"),
-}
-SILENT = {
-    "init": "makes a folder; only the folder's own name is printed",
-    "up": "its lines are those of `sensors run` and `log`",
-    "demo": "has pictures of its own: test_plain_lines_show_what_could_drive_a_terminal",
-    "config check": "test_what_the_file_holds_cannot_drive_the_terminal",
-    "config show": "test_what_the_file_holds_cannot_drive_the_terminal",
-    "config schema": "prints a constant",
-}
+SEEN = re.compile(r"\\x[0189][0-9a-f]|\\u[0-9a-f]{4}")  # what cannot be printed, as it is shown
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A fleet in which everything that anybody may say is hostile."""
-    made = Desk(tmp_path_factory.mktemp("desk"))
-    for number in (1, 2):
-        made.waits("iris", number, subject=EVIL, body=f"{ALL}\n{ALL}", needs=["gpu"],
-                   source=f"human:{EVIL[:40]}", ref=EVIL[-60:])  # fmt: skip
-    made.arc("nodes", "pause", "spark", "--reason", EVIL)
-    made.arc("tasks", "cancel", uid(2), "--reason", EVIL)
-    task = {"uid": uid(61), "subject": EVIL}
-    graph = {"id": GRAPH, "title": EVIL[:100], "tasks": {"a": task}}
-    assert made.arc("dag", "submit", "-", stdin=json.dumps(graph).encode()).code == 0
-    failed = c.Result("failed", error_kind="auth_failure", message=ALL)
-    dead = made.runs("loom", 3, subject=EVIL)
-    made.nodes.machines["loom"].store.apply(c.Finish(dead, 1, failed))
+    made = hostile_desk(tmp_path_factory.mktemp("desk"))
     yield made
     made.close()
 
 
 def test_every_command_is_shown_here_or_says_why_not() -> None:
-    assert {name.removeprefix("arc ") for name in there()} == set(SHOWN) | set(SILENT)
+    names = [*SHOWN, *OURS, *ELSEWHERE]
+    assert sorted(names) == sorted(name.removeprefix("arc ") for name in there())
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_command_lets_anything_but_its_own_lines_happen_to_a_terminal(
     desk: Desk, name: str
 ) -> None:
-    """Seen to fail with `safe_text` letting what it gets through."""
-    words = [word.replace("{}", EVIL) for word in SHOWN[name]]
-    stdin = b'{"subject": "x", "tint": "\x1b[2J"}\n{"subject": ["\x1b[2J"]}\n'
+    """What is hostile was printed, and is to be seen. Seen to fail with `safe_text` letting what it
+    gets through, and where a row ended before anything of others was printed.
+    """
+    ran = no_harm_is_done(desk, name, SHOWN[name])
+    assert SEEN.search(ran.out + ran.err), "nothing hostile was printed: the row tests nothing"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_command_that_prints_our_own_words_shows_nothing_that_others_said(
+    desk: Desk, name: str
+) -> None:
+    """One of which this is true no more belongs into the table above."""
+    words, because = OURS[name]
+    ran = no_harm_is_done(desk, name, words)
+    assert not SEEN.search(ran.out + ran.err), f"not so: {because}"
+
+
+def no_harm_is_done(desk: Desk, name: str, words: tuple[str, ...]) -> Ran:
+    """How it ended, into a pipe; its text did nothing to a terminal, nor where somebody looks."""
+    words = tuple(word.replace("{}", EVIL) for word in words)
+    stdin = A_GRAPH if name == "dag submit" else STDIN
     ran = desk.arc(*words, stdin=stdin)
     assert ran.out + ran.err
     assert (harm_done(ran.out), harm_done(ran.err)) == ([], [])
     seen = desk.arc(*words, typed=stdin, environ={"COLUMNS": "120"})
     assert harm_done(seen.out, plain=False) == []
     assert harm_done(seen.err, plain=False) == []
+    return ran
 
 
 NODE_REPLIES: dict[str, Any] = {
@@ -136,7 +106,8 @@ NODE_REPLIES: dict[str, Any] = {
     "status": {"node": EVIL, "state": EVIL, "reason": EVIL, "dispatcher": EVIL, "needs_you": [EVIL],
                "agents": [{"name": EVIL, "state": EVIL, "slots": 1, "running": 0}], "version": EVIL,
                "counts": {EVIL: 1}},
-    "log": {"text": f"{ALL}\n", "next": None, "size": 9},
+    "spawn": {"uid": EVIL, "outcome": EVIL},
+    "log": {"text": f"{ALL}\n", "next": 9, "attempt": 1, "ended": True},
     "budget": {"scopes": [{"scope": EVIL, "limit_usd": EVIL, "spent_usd": EVIL, "waiting": 1,
                            "reserved_usd": EVIL, "remaining_usd": EVIL}]},
     "graphs": {"dags": [{"id": UID, "title": EVIL, "state": EVIL, "reason": EVIL, "by": EVIL,
@@ -148,8 +119,8 @@ NODE_REPLIES: dict[str, Any] = {
 NODE_SHOWN: dict[str, tuple[str, ...]] = {
     "budget": ("budget",), "dag": ("dag", "list"),
     "status": ("status",), "list": ("list",), "show": ("show", UID), "log": ("log", UID),
-    "add": ("add", "--", EVIL), "set": ("set", UID, f"tags={EVIL}"), "cancel": ("cancel", UID),
-    "retry": ("retry", UID), "resolve": ("resolve", UID, "--as", "READY", "--alone"),
+    "add": ("add", "--", EVIL), "set": ("set", UID, "tags=a"), "cancel": ("cancel", UID),
+    "retry": ("retry", UID), "resolve": ("resolve", UID, "--as", "ready", "--alone"),
     "release": ("release", UID, "--alone"), "pause": ("pause", "--reason", EVIL),
     "resume": ("resume",), "drain": ("drain", "--reason", EVIL), "progress": ("progress", EVIL),
     "heartbeat": ("heartbeat",), "spawn": ("spawn", EVIL), "doctor": ("doctor",),
@@ -157,6 +128,8 @@ NODE_SHOWN: dict[str, tuple[str, ...]] = {
     "serve": ("serve", EVIL), "start": ("start", EVIL), "stop": ("stop", EVIL),
 }  # fmt: skip
 NODE_SILENT = {"version": "prints constants"}
+NODE_OURS = {"init": "says how long a bad name is, not what it is", "heartbeat": "prints nothing",
+             "progress": "prints nothing"}  # fmt: skip
 
 
 def test_every_node_command_is_shown_here_or_says_why_not() -> None:
@@ -167,14 +140,18 @@ def test_every_node_command_is_shown_here_or_says_why_not() -> None:
 def test_no_node_command_lets_anything_but_its_own_lines_happen_to_a_terminal(
     tmp_path: Path, name: str
 ) -> None:
-    home = tmp_path / "home"
+    home = tmp_path / ("home\x1b[2J" if name == "doctor" else "home")
     home.mkdir(mode=0o700)
     (home / "node.toml").write_text('name = "iris"\n')
-    node = node_desk.Desk({"AGENT_NODE_HOME": str(home), "USER": EVIL, "PATH": "/usr/bin:/bin"})
+    inside = {"AGENT_TASK_UID": UID, "AGENT_TASK_ATTEMPT": "1", "AGENT_NAME": EVIL,
+              "AGENT_ATTEMPT_TOKEN": EVIL} if name == "spawn" else {}  # fmt: skip
+    node = node_desk.Desk({"AGENT_NODE_HOME": str(home), "USER": EVIL, "PATH": "/usr/bin:/bin",
+                           **inside})  # fmt: skip
     node.door.replies.update(NODE_REPLIES)
     ran = node.run(*NODE_SHOWN[name])
     assert ran.out + ran.err
     assert (harm_done(ran.out), harm_done(ran.err)) == ([], [])
+    assert bool(SEEN.search(ran.out + ran.err)) is (name not in NODE_OURS), NODE_OURS.get(name)
 
 
 @settings(max_examples=400, deadline=None)
@@ -197,3 +174,73 @@ def test_the_emulator_sees_what_unshielded_text_would_do(one: str) -> None:
     """The control: printed as it is, each of these does something else than be shown."""
     assert harm_done(f"before{one}after\n") != []
     assert harm_done(f"before{safe_text(one)}after\n") == []
+
+
+def printed(*texts: str, width: int | None = None) -> str:
+    """These texts as they come to a terminal: shown, and without harm."""
+    for text in texts:
+        assert SEEN.search(text), text
+        assert harm_done(f"{text}\n".replace("\n\n", "\n")) == []
+    return "".join(texts)
+
+
+@pytest.mark.parametrize("width", [None, 120])
+def test_what_a_machine_says_while_it_joins_cannot_drive_the_terminal(width: int | None) -> None:
+    """Its steps, what stands against it, and what is left to do."""
+    look = a_look(
+        system=EVIL, node_error=EVIL, keys_error=EVIL, keys_hint=EVIL, run_as_error="missing",
+        user=EVIL, run_there=False, mounts=ROOT_FS.replace("ext4", EVIL.replace(" ", "")),
+    )  # fmt: skip
+    found = judge(look, WANTED, program_bytes=2 * 1024**2)
+    said = [text for one in found for text in (one.text, one.hint) if SEEN.search(text)]
+    assert {"system", "node_toml", "keys_file"} <= {one.rule for one in found}
+    steps = [step_line(Step("look", EVIL, EVIL), width), step_line(Step("look", ALL), width)]
+    data = {"node": EVIL, "changed": [EVIL], "hints": [EVIL, ALL]}
+    printed(*said, *steps, render_joined(data, Look()))
+    assert len(said) > 3
+
+
+class Nowhere:
+    """A machine that takes what it is sent."""
+
+    def write(self, data: bytes, /) -> None:
+        assert data
+
+    async def drain(self) -> None:
+        return
+
+
+async def test_what_a_login_prints_while_it_joins_cannot_drive_the_terminal() -> None:
+    """A shell that talks and leaves: it is told as noise, as a warning and as an error."""
+    heard, last_words = asyncio.StreamReader(), asyncio.StreamReader()
+    heard.feed_data(f"{EVIL}\n".encode())
+    last_words.feed_data(f"{ALL}\n".encode())
+    heard.feed_eof()
+    last_words.feed_eof()
+    there = There("iris", heard, Nowhere(), last_words)
+    with pytest.raises(NodeUnreachable) as caught:
+        await there.begin()
+    printed(step_line(Step("login", f"prints: {there.noise}"), None))
+
+    def refuses(*_: object, **__: object) -> Told:
+        raise JoinRefused(f"iris: {ALL}", hint=EVIL) from caught.value
+
+    out, err = io.StringIO(), io.StringIO()
+    around = Around(environ={}, stdin=io.BytesIO(), stdout=out, stderr=err, clock=WallClock(),
+                    ask=refuses)  # fmt: skip
+    around.warn(f"iris: {ALL}")
+    assert run_command(["status"], around) == 1
+    printed(*err.getvalue().splitlines()[:3], there.noise, str(caught.value))
+
+
+@pytest.mark.parametrize("outcome", ["went_back", "failed", "refused", "unseen", EVIL])
+def test_why_an_upgrade_failed_cannot_drive_the_terminal(outcome: str) -> None:
+    one = {"node": EVIL, "was": EVIL, "outcome": outcome, "because": ALL}
+    data = {"version": EVIL, "program": EVIL, "nodes": [one], "statement": EVIL, "sign": EVIL}
+    printed(render_upgrade(data, Look()), render_statement_file(data, Look()))
+
+
+def test_a_label_of_the_metrics_cannot_drive_the_terminal() -> None:
+    sample = {"name": EVIL, "labels": {"node": ALL}, "value": 1.0}
+    printed(render_metrics({"families": [{"name": EVIL, "help": EVIL, "kind": EVIL,
+                                          "samples": [sample]}]}, Look()))
