@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import laboratory, ordinary
+from tools.sources import ROOT
 
 
 def test_who_is_not_root_has_run_them_already(
@@ -24,8 +25,32 @@ def test_a_machine_without_a_python_for_that_user_says_so_aloud(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(ordinary, "find_python", lambda: None)
+    for name in ("CI", "TIERS_MUST_RUN"):
+        monkeypatch.delenv(name, raising=False)
     assert ordinary.main([]) == 0
     assert "NOT RUN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("TIERS_MUST_RUN", "ssh browser")])
+def test_where_every_tier_must_run_it_is_a_failure_that_this_one_cannot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    """Seen to fail: it ended with 0, and all of CI was green without these tests."""
+    for one in ("CI", "TIERS_MUST_RUN"):
+        monkeypatch.delenv(one, raising=False)
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(ordinary, "find_python", lambda: None)
+    assert ordinary.main([]) == 1
+    assert "NOT RUN" in capsys.readouterr().err
+
+
+def test_ci_says_that_every_tier_must_run() -> None:
+    """What it exports is what the program looks at."""
+    told = (ROOT / ".ci" / "run").read_text()
+    before, _, after = told.partition("tools/ordinary.py ||")
+    assert "export TIERS_MUST_RUN=" in before
+    assert 'failed+=("tools/ordinary.py")' in after
 
 
 def test_what_the_tests_need_is_taken_whole_and_nothing_else() -> None:
