@@ -124,9 +124,10 @@ class Stage:
 
 
 async def called(
-    app: Any, method: str, path: str, headers: Mapping[str, str], body: bytes, chunks: int = 1
+    app: Any, method: str, path: str, headers: Mapping[str, str], body: bytes, chunks: int = 1,
+    *, sent: list[dict[str, Any]] | None = None,
 ) -> Answer:
-    """One request to an ASGI application."""
+    """One request to an ASGI application. `sent`: gets its messages, though it raises at last."""
     where, _, query = path.partition("?")
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
@@ -140,7 +141,7 @@ async def called(
     pieces = [body[n : n + step] for n in range(0, len(body), step)] or [b""]
     coming = [{"type": "http.request", "body": piece, "more_body": n + 1 < len(pieces)}
               for n, piece in enumerate(pieces)]  # fmt: skip
-    out: list[dict[str, Any]] = []
+    out: list[dict[str, Any]] = [] if sent is None else sent
 
     async def receive() -> dict[str, Any]:
         if coming:
@@ -153,6 +154,11 @@ async def called(
 
     async with asyncio.timeout(20):
         await app(scope, receive, send)
+    return answer_in(out)
+
+
+def answer_in(out: list[dict[str, Any]]) -> Answer:
+    """The answer that these messages make."""
     start = next(one for one in out if one["type"] == "http.response.start")
     told = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
     return Answer(start["status"], told, b"".join(one.get("body", b"") for one in out))

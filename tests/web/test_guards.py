@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+from typing import Any
 
 import pytest
 from starlette.datastructures import Headers
 
 from arc.web.guards import GUARDS, SAID_WITH_EVERYTHING, Knock, objection
 from arc.web.surroundings import WebSettings
-from tests.web.stage import HOST, Stage
+from tests.web.stage import HOST, Stage, answer_in, called
 
 OWN_HOSTS = ("127.0.0.1:8420", "localhost:8420", "LOCALHOST:9999", "[::1]:8420", "127.0.0.1")
 OTHER_HOSTS = ("evil.com", "evil.com:8420", "127.0.0.1.nip.io:8420", "localhost.evil.com", "",
@@ -145,8 +147,19 @@ async def test_a_fault_of_ours_has_the_headers_too_and_tells_no_more_than_its_pl
         raise KeyError("secret words of a task")
 
     monkeypatch.setattr(stage.door, "ask", breaks)
+    sent: list[dict[str, Any]] = []
     with pytest.raises(KeyError):  # the server logs it
-        await stage.ask("/api/v1/status")
+        await called(stage.page.app, "GET", "/api/v1/status", {"host": HOST}, b"", sent=sent)
+    said = answer_in(sent)
+    assert (said.status, said.code) == (500, "ARC-FAULT")
+    assert {name: said.headers[name.lower()] for name in SAID_WITH_EVERYTHING} == {
+        **SAID_WITH_EVERYTHING}  # fmt: skip
+    assert said.headers["cache-control"] == "no-store"
+    assert "set-cookie" not in said.headers
+    place = r"a fault of ours: KeyError in web/test_guards\.py:\d+ breaks"
+    assert re.fullmatch(place, said.said["error"]["message"])
+    assert b"secret" not in said.body
+    assert b"Traceback" not in said.body
 
 
 async def test_the_token_is_wanted_for_data_and_never_in_the_address(stage: Stage) -> None:
