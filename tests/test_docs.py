@@ -12,7 +12,7 @@ from arc.decisions import health
 from arc.unseen import RULES
 from tests.hub.cli.test_commands_page import EVERYWHERE
 from tests.hub.cli.test_commands_page import there as commands
-from tools import night
+from tools import night, plot_priority
 from tools.document import (
     error_classes,
     error_meanings,
@@ -62,6 +62,12 @@ def test_every_change_of_state_is_drawn_once_and_no_other() -> None:
         drawn += [(old, new) for old in re.findall(r"`([A-Z_]+)`", line)]
     table = [(str(old), str(new)) for old, allowed in CHANGES.items() for new in allowed]
     assert sorted(drawn) == sorted(table)
+
+
+def test_the_picture_of_priority_is_drawn_from_the_functions_that_order_tasks() -> None:
+    """Seen to fail with another length of the day: nothing held the picture before."""
+    assert read("priority.svg") == plot_priority.picture(), MAKE_DOCS
+    assert "priority.svg" in read("priority.md")
 
 
 def test_every_state_is_explained() -> None:

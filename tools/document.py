@@ -11,6 +11,7 @@ from pathlib import Path
 
 from arc.explaining import FOLDER, NODE_WORDS
 from arc.log_lines import LINES
+from tools import plot_priority
 from tools.draw_states import render_states
 from tools.night import copied, node_rows_of, with_meanings
 from tools.rooms import ROOMS, Room
@@ -71,6 +72,7 @@ def main() -> int:
     write_part(DOCS / "states.md", "states", STATES_START, render_states())
     write_part(DOCS / "rules.md", "rules", RULES_START, render_rules())
     write_part(DOCS / "events.md", "log lines", EVENTS_START, render_lines())
+    plot_priority.main()
     write_night(DOCS / "at-3am.md", FOLDER / "errors.md")
     return 0
 
