@@ -389,6 +389,24 @@ def test_fields_of_a_waiting_task_are_set(desk: Desk) -> None:
         assert desk.both("tasks", "set", uid(1), bad)[0].code == 2
 
 
+@pytest.mark.parametrize("field", ["type", "output_type"])
+def test_a_word_that_no_rule_asks_for_is_kept_and_handed_on(desk: Desk, field: str) -> None:
+    """As it came: to the hub's queue, a node, another one and who runs it; up to 64 letters."""
+    word = f"inspection-{field}".ljust(64, "ä")
+    line = json.dumps({"uid": uid(1), "subject": "look", field: word})
+    assert desk.arc("tasks", "import", "-", stdin=line.encode()).code == 0
+    for node in ("iris", "loom"):
+        assert desk.arc("tasks", "move", uid(1), "--to", node, "--reason", "there").code == 0
+        shown = desk.arc("tasks", "show", uid(1), "--json").data
+        assert (shown["node"], shown["task"][field]) == (node, word)
+    claimed = desk.nodes.machines["loom"].store.apply(c.Claim("loom"))
+    assert isinstance(claimed, c.Claimed)
+    assert getattr(claimed.task, field) == word
+    line = json.dumps({"uid": uid(2), "subject": "look", field: word + "x"})
+    refused = desk.arc("tasks", "import", "-", stdin=line.encode())
+    assert (refused.code, field in refused.err) == (2, True)
+
+
 def test_a_task_that_waits_says_for_what_and_how_urgent_it_is(desk: Desk) -> None:
     desk.waits("iris", 1, priority=5)
     desk.waits("iris", 2, priority=5, depends_on=[uid(1)], max_cost_usd="0.5")
