@@ -44,7 +44,7 @@ def is_row(line: str) -> bool:
 
 def word_of(row: str) -> str:
     """The word that a row is about: the last one in its first cell that stands as a word."""
-    return _CODE.findall(row.split(" | ", maxsplit=1)[0])[-1]
+    return str(_CODE.findall(row.split(" | ", maxsplit=1)[0])[-1])
 
 
 def copied(rows: Iterable[str], table: str) -> str:

@@ -110,6 +110,10 @@ THREATS = (
           test_no_command_lets_anything_but_its_own_lines_happen_to_a_terminal
           test_no_node_command_lets_anything_but_its_own_lines_happen_to_a_terminal
           test_every_command_is_shown_here_or_says_why_not
+          test_a_command_that_prints_our_own_words_shows_nothing_that_others_said
+          test_what_a_machine_says_while_it_joins_cannot_drive_the_terminal
+          test_what_a_login_prints_while_it_joins_cannot_drive_the_terminal
+          test_why_an_upgrade_failed_cannot_drive_the_terminal
           test_no_random_text_drives_the_terminal
           test_the_emulator_sees_what_unshielded_text_would_do
         hub/test_config.py

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_node.cli.catalogue import COMMANDS
+from agent_node.strict import JsonObject
 from agent_node.text import safe_text
 from arc.cli.around import Around
 from arc.cli.joining_words import step_line
@@ -195,7 +196,7 @@ def test_what_a_machine_says_while_it_joins_cannot_drive_the_terminal(width: int
     said = [text for one in found for text in (one.text, one.hint) if SEEN.search(text)]
     assert {"system", "node_toml", "keys_file"} <= {one.rule for one in found}
     steps = [step_line(Step("look", EVIL, EVIL), width), step_line(Step("look", ALL), width)]
-    data = {"node": EVIL, "changed": [EVIL], "hints": [EVIL, ALL]}
+    data: JsonObject = {"node": EVIL, "changed": [EVIL], "hints": [EVIL, ALL]}
     printed(*said, *steps, render_joined(data, Look()))
     assert len(said) > 3
 
@@ -235,12 +236,13 @@ async def test_what_a_login_prints_while_it_joins_cannot_drive_the_terminal() ->
 
 @pytest.mark.parametrize("outcome", ["went_back", "failed", "refused", "unseen", EVIL])
 def test_why_an_upgrade_failed_cannot_drive_the_terminal(outcome: str) -> None:
-    one = {"node": EVIL, "was": EVIL, "outcome": outcome, "because": ALL}
-    data = {"version": EVIL, "program": EVIL, "nodes": [one], "statement": EVIL, "sign": EVIL}
+    one: JsonObject = {"node": EVIL, "was": EVIL, "outcome": outcome, "because": ALL}
+    data: JsonObject = {"version": EVIL, "program": EVIL, "nodes": [one], "statement": EVIL,
+                        "sign": EVIL}  # fmt: skip
     printed(render_upgrade(data, Look()), render_statement_file(data, Look()))
 
 
 def test_a_label_of_the_metrics_cannot_drive_the_terminal() -> None:
-    sample = {"name": EVIL, "labels": {"node": ALL}, "value": 1.0}
+    sample: JsonObject = {"name": EVIL, "labels": {"node": ALL}, "value": 1.0}
     printed(render_metrics({"families": [{"name": EVIL, "help": EVIL, "kind": EVIL,
                                           "samples": [sample]}]}, Look()))
