@@ -100,16 +100,6 @@ def test_skills_that_no_domain_has_are_nobodys_however_little_urgent() -> None:
     assert found.because == "no domain has any of its skills (zest-)"
 
 
-def test_fault_prefix_tables_that_match_nothing_say_so() -> None:
-    """13 of the original's 19 prefixes matched nothing, and nothing said that they did not."""
-    stale = (Domain("integrations", prefix=("zest-", "bitflow-")),)
-    found = may_do(a_queued(1, subject="defi-zest: supply", priority=5),
-                   Role(owns=("integrations",)), stale, anyone_from=8)  # fmt: skip
-
-    assert found is not None
-    assert found.because == "P5 without skills or domain stays; anyone may take it from P8 on"
-
-
 def test_needs_are_met_by_one_agent_that_works_and_its_machine() -> None:
     reports = (
         an_agent_report("a", skills=("gpu",)), an_agent_report("b", skills=("cuda",)),

@@ -8,7 +8,7 @@ import pytest
 
 from arc.config import read_fleet
 from arc.config_check import Seen, check_fleet
-from arc.decisions.sounding import ENOUGH, sounds_of
+from arc.decisions.sounding import ENOUGH, signs_of, sounds_of
 from arc.findings import render_finding
 
 ROOT = Path(__file__).parents[2]
@@ -76,8 +76,46 @@ def test_owners_alone_make_stealing_impossible_and_are_a_finding(tmp_path: Path)
     assert findings(tmp_path, TWO.replace("also: [e]", "also: []")) == ["2:1 NOBODY-MEETS"]
 
 
-def test_a_table_whose_beginnings_match_nothing_is_a_finding(tmp_path: Path) -> None:
-    """The original's table: 13 of its 19 beginnings matched nothing that was there."""
+# The original's table, and names as they were there: of its 19 beginnings these have 6.
+ITS_TABLE = {
+    "spark": ("stacks-js", "bitcoin-", "ordinals-", "x-", "aibtc-", "multisig", "sip-", "bip-"),
+    "iris": ("arc-research-", "blog-publishing", "arc-email-", "arc-newsletter", "arc-digest"),
+    "loom": ("zest-", "bitflow-", "mcp-"),
+    "forge": ("arc0btc-site-", "blog-deploy", "arc0me-"),
+}
+ITS_NAMES = (
+    "bitcoin-wallet", "aibtc-heartbeat", "blog-publishing", "arc-email-sync", "blog-deploy",
+    "arc0btc-site-health", "bitcoin-taproot-multisig", "arxiv-research", "social-x-posting",
+    "arc-mcp-server", "arc-link-research", "defi-zest", "defi-bitflow", "stacks-payments",
+)
+
+
+def test_fault_prefix_tables_that_match_nothing_say_so(tmp_path: Path) -> None:
+    """13 of the original's 19 beginnings matched nothing that was there, and nothing said so."""
+    rows = [f"  {node}-work: {{prefix: {[*some]}}}" for node, some in ITS_TABLE.items()]
+    nodes = [f"  - {{name: {node}, host: {node}, owns: [{node}-work], also: [loom-work]}}"
+             for node in ITS_TABLE if node != "loom"]  # fmt: skip
+    last = "  - {name: loom, host: loom, owns: [loom-work], also: [spark-work, iris-work, forge-work]}"
+    text = "\n".join(["domains:", *rows, "nodes:", *nodes, last])
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text)
+    settings = read_fleet(path)
+    signs = signs_of(settings.domains)
+    assert len(signs["prefix"]) == 19
+    assert check_fleet(settings) == ()
+    seen = Seen(sounds=sounds_of(signs, [f"{name}: look" for name in ITS_NAMES * ENOUGH]))
+    found = check_fleet(settings, seen)
+    assert {one.code for one in found} == {"ARC-CFG-NOTHING-MATCHES"}
+    assert [one.text.removeprefix(f"none of the {len(ITS_NAMES) * ENOUGH} tasks that the nodes "
+                                  "know begins with ") for one in found] == [
+        "'stacks-js'", "'ordinals-'", "'x-'", "'multisig'", "'sip-'", "'bip-'",
+        "'arc-research-'", "'arc-newsletter'", "'arc-digest'", "'zest-'", "'bitflow-'", "'mcp-'",
+        "'arc0me-'"]  # fmt: skip
+
+
+def test_a_sign_that_nothing_has_is_a_finding_once_enough_was_looked_through(
+    tmp_path: Path,
+) -> None:
     text = TWO + "router: {}\n"
     text = text.replace("words: [w]", "prefix: ['zest-', 'defi-'], words: [paper, gone]")
     signs = {"prefix": ["zest-", "defi-"], "words": ["paper", "gone"]}

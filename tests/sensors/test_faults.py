@@ -15,6 +15,7 @@ from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.asking import read_report
 from arc.errors import AnswerUnreadable
+from arc.operations.nodes_steer import nodes_suspend
 from arc.settling import settle
 from arc.survey import survey
 from arc.transfer import carry_out
@@ -197,8 +198,15 @@ def test_fault_one_suspended_agent_disabled_every_sensor(scene: Scene) -> None:
 
 
 def test_fault_work_was_pushed_to_agents_that_were_suspended(scene: Scene) -> None:
-    """It lay there for days. Forge owns this work, and a word keeps it from being asked."""
-    scene.hub.journal.words.suspend("spark", by="human:lukas", reason="the vendor")
-    del scene.hub.links["spark"]
+    """It lay there for days. Spark owns this work and looked idle a moment ago.
+
+    Guard: with the word left out of what a look remembers, the reason is not this one.
+    """
+    assert scene.run(ROUTER).looked == 4
+    scene.tells(nodes_suspend, node="spark", reason="the vendor", by="human:lukas")
     scene.asks("inbox", "add", tasks=[{"subject": "s", "skills": ["clarity"]}])
-    assert all(one.idle != "spark" for one in scene.run(ROUTER).moves)
+    report = scene.run(ROUTER)
+    assert report.moves == ()
+    assert {(one.node, one.rule, one.because) for one in report.decisions} == {
+        ("inbox", "node_answers", "spark: suspended by human:lukas: the vendor")}
+    assert scene.waiting("inbox") == 1
