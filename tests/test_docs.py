@@ -215,6 +215,16 @@ def test_every_fault_that_has_a_test_stands_in_the_list_of_faults() -> None:
     assert len(faults) > 20
 
 
+def test_every_row_of_the_faults_names_tests_of_them() -> None:
+    """A test that also holds something else is not found again by whoever looks for the fault."""
+    table = read("reliability.md").split("### The faults that it learned from")[1].split("\n## ")[0]
+    found = [line.split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+    named = {row[1].strip(): re.findall(r"`(\w+)`", row[3]) for row in found}
+    assert [fault for fault, names in named.items()
+            if not names or not all(name.startswith("test_fault_") for name in names)] == []
+    assert len(named) > 20
+
+
 def test_a_module_that_a_page_names_is_there() -> None:
     there = {path for source in sources(*PACKAGES, "tools", "tests", "bench")
              for path in tails(source.path)}

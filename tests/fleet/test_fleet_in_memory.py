@@ -73,8 +73,8 @@ def test_a_home_that_counts_no_children_from_elsewhere_is_caught(
     assert [one for one in faults if "the graph counts" in one]
 
 
-def test_create_there_then_close_here_is_caught_by_the_same_checker() -> None:
-    """The negative control: the checker that is content above finds fault here."""
+def test_fault_create_there_then_close_here_ran_tasks_twice() -> None:
+    """The negative control: the checker that is content with our moves finds fault with these."""
     stories = [tell(seed, mover=move_carelessly) for seed in range(60)]
     assert sum(len(told.twice) for told in stories) >= 20
     assert all(told.moved >= MOVES for told in stories)

@@ -93,10 +93,10 @@ ITS_NAMES = (
 def test_fault_prefix_tables_that_match_nothing_say_so(tmp_path: Path) -> None:
     """13 of the original's 19 beginnings matched nothing that was there, and nothing said so."""
     rows = [f"  {node}-work: {{prefix: {[*some]}}}" for node, some in ITS_TABLE.items()]
-    nodes = [f"  - {{name: {node}, host: {node}, owns: [{node}-work], also: [loom-work]}}"
-             for node in ITS_TABLE if node != "loom"]  # fmt: skip
-    last = "  - {name: loom, host: loom, owns: [loom-work], also: [spark-work, iris-work, forge-work]}"
-    text = "\n".join(["domains:", *rows, "nodes:", *nodes, last])
+    also = dict.fromkeys(ITS_TABLE, "loom-work") | {"loom": "spark-work, iris-work, forge-work"}
+    nodes = [f"  - {{name: {node}, host: {node}, owns: [{node}-work], also: [{also[node]}]}}"
+             for node in ITS_TABLE]  # fmt: skip
+    text = "\n".join(["domains:", *rows, "nodes:", *nodes])
     path = tmp_path / "fleet.yaml"
     path.write_text(text)
     settings = read_fleet(path)

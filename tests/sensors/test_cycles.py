@@ -202,7 +202,7 @@ def test_the_router_sends_each_task_to_the_owner_of_its_domain(scene: Scenes) ->
     assert day.run(ROUTER).skipped == "nothing to route"
 
 
-def test_many_tasks_of_one_source_all_arrive(scene: Scenes) -> None:
+def test_fault_of_all_tasks_with_one_source_one_arrived(scene: Scenes) -> None:
     """Fault of the original: every routed task had one source, and all but one vanished."""
     day = scene()
     tasks = [{"subject": f"t{n}", "skills": ["clarity"], "body": "x" * 5000} for n in range(8)]

@@ -7,6 +7,8 @@ alone can have are in tests/decisions/; docs/reliability.md lists all of them wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,14 @@ from arc.settling import settle
 from arc.survey import survey
 from arc.transfer import carry_out
 from tests.builders import uid
+from tests.fleet.machines import MemoryLink
+from tests.hub_builders import a_hub
 from tests.hub_nodes import SomeNodes, some_nodes, twisted
 from tests.sensors_stage import Scene, rows, within
+from tests.virtual_time import LoopClock
 
 Scenes = Callable[..., Scene]
+OTHER = "01J0000000000000000000000B"
 REBALANCE, ROUTER, HEALTH = "fleet-rebalance", "fleet-router", "fleet-health"
 
 
@@ -46,6 +52,18 @@ def others_work(scene: Scene) -> None:
         scene.has(node, 1, priority=3)
         scene.works(node)
     scene.passes(300)
+
+
+@contextmanager
+def a_second_hub(scene: Scene, place: Path) -> Iterator[None]:
+    """Another hub of the same fleet and term, with the same table of nodes, on one of them."""
+    words = replace(scene.fleet.words, instance=OTHER)
+    links = {name: MemoryLink(machine, words, scene.fleet.weather)
+             for name, machine in scene.fleet.machines.items()}  # fmt: skip
+    first, scene.hub = scene.hub, a_hub(place, LoopClock(scene.loop), links=links)
+    yield
+    scene.loop.run_until_complete(scene.hub.close())
+    scene.hub = first
 
 
 # --- What was hidden, and looked like nothing -----------------------------------------------------
@@ -210,3 +228,35 @@ def test_fault_work_was_pushed_to_agents_that_were_suspended(scene: Scene) -> No
     assert {(one.node, one.rule, one.because) for one in report.decisions} == {
         ("inbox", "node_answers", "spark: suspended by human:lukas: the vendor")}
     assert scene.waiting("inbox") == 1
+
+
+# --- What went round, and what grew by itself -----------------------------------------------------
+
+
+def test_fault_every_worker_was_a_router_too(scene: Scene, tmp_path: Path) -> None:
+    """Each moved on what the others had moved to it. A second hub is refused before it may ask."""
+    scene.has("iris", 13, priority=8)
+    others_work(scene)
+    scene.run(HEALTH)  # every node knows the hub
+    with a_second_hub(scene, tmp_path / "spark"):
+        for sensor in (ROUTER, REBALANCE):
+            report = scene.run(sensor)
+            assert (report.outcome, report.looked, report.moves) == ("could_not_look", 0, ())
+        said = {one.node: one.because for one in scene.run(HEALTH).decisions}
+    assert sorted(said) == sorted(scene.fleet.machines)
+    assert all("obeys another hub" in because for because in said.values())
+    assert scene.run(REBALANCE).acted == 3
+
+
+def test_fault_all_failed_at_once_and_each_was_a_message_and_a_task(scene: Scene) -> None:
+    """The vendor suspended all of them: a message each, a task for each message, and no end."""
+    scene.run(HEALTH)
+    for node in scene.fleet.machines:
+        scene.off(node)
+    scene.passes(600)
+    report = scene.run(HEALTH)
+    said = "no route to it; nothing changed there; last seen 10m ago (and alike)"
+    assert within(report.details, "told") == [f"forge, iris, loom, spark: {said}"]
+    scene.passes(300)
+    assert within(scene.run(HEALTH).details, "told") == []
+    assert scene.waiting("inbox") == 0
