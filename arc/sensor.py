@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -69,10 +69,14 @@ class SensorReport:
         return 3 if self.unseen or self.outcome == "could_not_look" else 0
 
 
+EVERY_SENSORS = ("status", "run")  # words that a sensor of another package need not answer itself
+
+
 class Sensor(Protocol):
     """Scheduled hub work: look, decide, act, and a report of all three.
 
-    `verbs` are what `arc skills run --name NAME -- VERB` offers: word → one sentence.
+    `verbs` are what `arc skills run --name NAME -- VERB` offers: word → one sentence. Every sensor
+    has `status`, its last run, and `run`; whoever declares others is `Answering`, too.
     """
 
     name: str
@@ -97,6 +101,17 @@ class Wakeful(Protocol):
 
     async def run_woken(self, hub: Hub, now: datetime, woken: frozenset[str]) -> SensorReport:
         """One cycle for these nodes' sake; the others stand as they were seen last."""
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A sensor of another package that declares words beside `status` and `run`."""
+
+    async def answer(self, hub: Hub, verb: str, words: Sequence[str]) -> str:
+        """What whoever typed this verb, and these words after it, is shown.
+
+        What it raises ends this command only.
+        """
 
 
 def skipped(sensor: str, why: str) -> SensorReport:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from arc.errors import SensorBroken
-from arc.sensor import Sensor
+from arc.sensor import EVERY_SENSORS, Answering, Sensor
 from arc.settings import FleetSettings
 
 from .fleet_graphs import FleetGraphs
@@ -64,7 +64,8 @@ def _load(point: EntryPoint, settings: FleetSettings) -> Sensor:
     try:
         sensor = point.load()()
         name, every_s = str(sensor.name), float(sensor.every_s)
-        good = bool(name) and every_s > 0 and callable(sensor.run) and bool(dict(sensor.verbs))
+        verbs = [str(verb) for verb in dict(sensor.verbs)]
+        good = bool(name) and every_s > 0 and callable(sensor.run) and bool(verbs)
     except Exception as error:  # whatever stands in it, our own sensors run on
         raise SensorBroken(
             f"{point.value}: cannot be used: {type(error).__name__}: {error}",
@@ -72,6 +73,10 @@ def _load(point: EntryPoint, settings: FleetSettings) -> Sensor:
         ) from error
     if not good:
         raise SensorBroken(f"{point.value}: needs a name, every_s above 0, verbs and run()")
+    own = [verb for verb in verbs if verb not in EVERY_SENSORS]
+    if own and not isinstance(sensor, Answering):
+        raise SensorBroken(f"{point.value}: offers {', '.join(own)} and has no answer() to it",
+                           hint="a word beside status and run is answered by the sensor itself")
     entry = settings.sensors.get(name)
     if entry is not None:
         sensor.every_s = entry.every_s

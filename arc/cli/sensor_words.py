@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from arc.errors import WrongUse
+from arc.sensor import EVERY_SENSORS
 
-from .answering import tell
+from .answering import ANSWER_S, tell
 from .around import here
 from .options import DryRun, only_said
 
@@ -17,13 +18,16 @@ RUN_S = 900.0
 sensors = typer.Typer(help="The hub's scheduled work.", invoke_without_command=True)
 skills = typer.Typer(help="The sensors, each by words of its own.", invoke_without_command=True)
 
-# The words of our own sensors. Those of other packages' are `status` and `run`.
+# The words of our own sensors. Those of another package's are asked of the hub.
 VERBS = {
     "fleet-rebalance": ("status", "plan", "steal", "why", "show"),
     "fleet-router": ("status", "dry-run", "route"),
     "fleet-health": ("status", "check"),
     "fleet-graphs": ("status", "tell"),
+    "fleet-notices": ("status", "run"),
+    "fleet-schedules": ("status", "run"),
 }
+RUNS = frozenset({"steal", "route", "check", "tell", "run"})
 MOVERS = ("fleet-rebalance", "fleet-router")
 
 
@@ -125,13 +129,15 @@ def run_skill(
 
     name = whole_name(name)
     verb, rest = (words[0], words[1:]) if words else ("status", [])
-    known = VERBS.get(name, ("status", "run"))
+    known = VERBS.get(name) or _declared(name)
     if not words:
         here().talk(f"{name} has the words {', '.join(known)}: arc skills run --name {name} -- "
                     f"{known[0]}\n")  # fmt: skip
     if verb not in known:
         raise WrongUse(f"skills run: {name} has no word {verb!r}; it has {', '.join(known)}",
                        hint=f"arc skills run --name {name} -- {known[0]}")  # fmt: skip
+    if name not in VERBS and verb not in EVERY_SENSORS:
+        return _answer(name, verb, rest)
     if verb == "plan":
         return daily.plan()
     if verb == "dry-run":
@@ -140,11 +146,27 @@ def run_skill(
         return daily.why(_only(rest, "why", "TASK"))
     if verb == "show":
         return _show(_only(rest, "show", "RUN"))
-    if verb in {"steal", "route", "check", "run"}:
+    if verb in RUNS:
         return run_sensor(name)
     from arc.text.sensors import render_skill
 
     return tell("skills.run", "skills.status", {"sensor": name}, render_skill)
+
+
+def _declared(name: str) -> tuple[str, ...]:
+    """The words of another package's sensor: those that every one has, and its own."""
+    from arc.text.columns import inside, objects
+
+    told = here().ask(here(), "skills.show", {"sensor": name}, timeout_s=ANSWER_S)
+    (one,) = objects(told.data, "sensors")
+    return (*EVERY_SENSORS, *(verb for verb in inside(one, "verbs") if verb not in EVERY_SENSORS))
+
+
+def _answer(name: str, verb: str, rest: list[str]) -> int:
+    from arc.text.sensors import render_answer
+
+    args = {"sensor": name, "verb": verb, "words": [*rest]}
+    return tell("skills.run", "skills.answer", args, render_answer, wait_s=RUN_S)
 
 
 def _only(rest: list[str], verb: str, what: str) -> str:

@@ -74,6 +74,7 @@ OPERATIONS: dict[str, str] = {
     "sensors.history": "sensors",
     "sensors.show": "sensors",
     "skills.show": "skills",
+    "skills.answer": "skills",
     "skills.status": "skills",
     "doubts.list": "doubts",
     "doubts.settle": "doubts",

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
+from arc.errors import SensorBroken, WrongUse
 from arc.schedule import Schedule
+from arc.sensor import Answering
 
 from . import Told
 from .sensing import run_whole, sensor_lines
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 TEN = 10
+WORDS_MAX, WORD_MAX = 100, 1000  # after a verb, and characters of a verb
+SAID_MAX = 256 * 1024  # characters of an answer
 
 
 async def skills_show(hub: Hub, args: JsonObject) -> Told:
@@ -23,6 +27,21 @@ async def skills_show(hub: Hub, args: JsonObject) -> Told:
     name = Fields(args).text("sensor", 64)
     sensor = (hub.schedule or Schedule(hub)).sensor(name)
     return Told({"sensors": [{"sensor": name, "verbs": dict(sensor.verbs)}]})
+
+
+async def skills_answer(hub: Hub, args: JsonObject) -> Told:
+    """What a sensor of another package says to one of its own words, as text."""
+    asked = Fields(args)
+    name, verb = asked.text("sensor", 64), asked.text("verb", WORD_MAX)
+    sensor = (hub.schedule or Schedule(hub)).sensor(name)
+    if verb not in sensor.verbs or not isinstance(sensor, Answering):
+        raise WrongUse(f"{name} has no word {verb!r} of its own")
+    words = [str(word) for word in asked.entries("words", WORDS_MAX)]
+    said = await sensor.answer(hub, verb, words)
+    if not isinstance(said, str):
+        raise SensorBroken(f"{name}: what it said to {verb} is no text")
+    return Told({"sensor": name, "verb": verb, "said": said[:SAID_MAX],
+                 "cut": max(len(said) - SAID_MAX, 0)})  # fmt: skip
 
 
 async def skills_status(hub: Hub, args: JsonObject) -> Told:

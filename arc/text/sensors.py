@@ -116,6 +116,13 @@ def render_skill(data: JsonObject, look: Look) -> str:
                       *_nodes(last), *capped, ten])  # fmt: skip
 
 
+def render_answer(data: JsonObject, look: Look) -> str:
+    """What a sensor said to a word of its own, line by line and safe for a terminal."""
+    lines = [said(line, "") for line in str(data.get("said") or "").splitlines()]
+    cut = int(number(data.get("cut")))
+    return "\n".join([*lines, *([f"… and {counted(cut, 'character')} more"] if cut else [])])
+
+
 def render_log(data: JsonObject, look: Look) -> str:
     """A line an event; what was left out is said."""
     lines = [render_log_line(one) for one in objects(data, "lines")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -505,17 +505,20 @@ def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_find
         EntryPoint("twin", f"{__name__}:Twin", "arc.sensors"),
         EntryPoint("bad", "no_such_package:Sensor", "arc.sensors"),
         EntryPoint("odd", f"{__name__}:Odd", "arc.sensors"),
+        EntryPoint("mute", f"{__name__}:Mute", "arc.sensors"),
+        EntryPoint("able", f"{__name__}:Able", "arc.sensors"),
     ]
     import sys
 
     here = ModuleType(__name__)
-    vars(here).update(Good=Good, Twin=Twin, Odd=Odd)
+    vars(here).update(Good=Good, Twin=Twin, Odd=Odd, Mute=Mute, Able=Able)
     sys.modules.setdefault(__name__, here)
     found = find_sensors(settings_for(tmp_path), offered=offered)
     assert [one.name for one in found.sensors] == [
-        "fleet-health", "fleet-graphs", "fleet-router", "fleet-rebalance", "good"]
+        "fleet-health", "fleet-graphs", "fleet-router", "fleet-rebalance", "able", "good"]
     said = sorted(str(error) for error in found.broken)
-    assert len(said) == 3
+    assert len(said) == 4
+    assert any("Mute: offers verify and has no answer() to it" in one for one in said)
     assert any("the name 'fleet-health' is taken" in one for one in said)
     assert any("no_such_package" in one for one in said)
 
@@ -533,3 +536,14 @@ class Twin(Good):
 
 class Odd:
     name = "odd"
+
+
+class Mute(Good):
+    name, verbs = "mute", {"status": "the last run", "verify": "whether all is well"}
+
+
+class Able(Mute):
+    name = "able"
+
+    async def answer(self, hub: Hub, verb: str, words: Sequence[str]) -> str:
+        return "well"

@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from arc.errors import SensorBroken
+from arc.errors import SensorBroken, StateBroken
+from arc.hub import Hub
+from arc.settings import NotifyEntry, ScheduleEntry
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
+from tests.hub_builders import Counting
 
-VERBS = [("fleet-graphs", "status"), ("fleet-graphs", "tell"),
-         ("fleet-rebalance", "status"), ("fleet-rebalance", "plan"), ("fleet-rebalance", "steal"),
-         ("fleet-router", "status"), ("fleet-router", "dry-run"), ("fleet-router", "route"),
-         ("fleet-health", "status"), ("fleet-health", "check")]  # fmt: skip
+VERBS = [(name, verb) for name, some in {
+    "fleet-rebalance": ("status", "plan", "steal"),
+    "fleet-router": ("status", "dry-run", "route"),
+    "fleet-health": ("status", "check"),
+    "fleet-graphs": ("status", "tell"),
+    "fleet-notices": ("status", "run"),
+    "fleet-schedules": ("status", "run"),
+}.items() for verb in some]  # fmt: skip
+ALL: dict[str, Any] = {
+    "schedules": (ScheduleEntry("night", "0 2 * * *", task={"subject": "x"}),),
+    "notify": (NotifyEntry("ada", ("dead",), command=("true",)),),
+}
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[Desk]:
+    """A desk whose fleet.yaml gives every sensor of ours something to do."""
+    made = Desk(tmp_path, **ALL)
+    yield made
+    made.close()
 
 
 def skill(desk: Desk, name: str, *words: str) -> Ran:
@@ -94,12 +116,22 @@ def test_a_broken_sensor_of_another_package_is_listed_and_stops_nothing(desk: De
 
 
 @pytest.mark.parametrize(("name", "verb"), VERBS)
-def test_every_word_of_every_sensor_is_answered(desk: Desk, name: str, verb: str) -> None:
-    assert skill(desk, name, verb).code == 0
-    assert json.loads(desk.arc("skills", "run", "--name", name, "--json", "--", verb).out)["ok"]
+def test_every_word_of_every_sensor_is_answered(whole: Desk, name: str, verb: str) -> None:
+    assert skill(whole, name, verb).code == 0
+    assert json.loads(whole.arc("skills", "run", "--name", name, "--json", "--", verb).out)["ok"]
 
 
-def test_the_words_that_are_offered_are_those_that_are_answered(desk: Desk) -> None:
+def test_a_word_that_runs_a_sensor_runs_it(whole: Desk) -> None:
+    """`fleet-graphs -- tell` showed its last run instead."""
+    for sensor in whole.hub.sensors:
+        runs = [verb for verb, what in sensor.verbs.items() if what in ("run now", "look now")]
+        (verb,) = runs
+        assert skill(whole, sensor.name, verb).code == 0
+        assert whole.asked[-1] == ("sensors.run", {"sensor": sensor.name})
+
+
+def test_the_words_that_are_offered_are_those_that_are_answered(whole: Desk) -> None:
+    desk = whole
     offered = {(one["sensor"], verb) for one in desk.arc("skills", "list", "--json").data["sensors"]
                for verb in one["verbs"]}  # fmt: skip
     assert offered == {*VERBS, ("fleet-rebalance", "why"), ("fleet-rebalance", "show")}
@@ -135,7 +167,7 @@ def test_the_status_of_a_sensor_tells_cost_nodes_moves_reasons_and_totals(desk: 
     assert "P6  iris -> loom" in text
     assert "low_enough_priority" in text
     assert "node loom: idle, 0 waiting, idle since" in text
-    assert "caps hit: per_node" in text or "caps hit" in text
+    assert "  caps hit: per_node" in text
     assert text.splitlines()[-1].startswith("last 1 run: 3 planned, 3 done")
 
 
@@ -147,6 +179,35 @@ def test_a_run_is_shown_by_its_number_and_a_task_explained(desk: Desk) -> None:
     assert skill(desk, "fleet-rebalance", "show", "x").code == 2
     assert skill(desk, "fleet-rebalance", "show").code == 2
     assert skill(desk, "fleet-rebalance", "why", uid(1)).out == desk.arc("why", uid(1)).out
+
+
+class Disks(Counting):
+    """A sensor of another package, with words of its own."""
+
+    verbs: Mapping[str, str] = {"verify": "whether all disks are well", "break": "fails"}
+
+    async def answer(self, hub: Hub, verb: str, words: Sequence[str]) -> str:
+        if verb == "break":
+            raise StateBroken("the disk is full", hint="make room")
+        return f"{verb}: {len(words)} looked at\n\x1b[2J{' '.join(words)}"
+
+
+def test_a_word_of_another_packages_sensor_is_answered_by_the_sensor(desk: Desk) -> None:
+    """`skills show` offered `-- verify`; typed, it was exit 2: "has no word 'verify'"."""
+    desk.hub.sensors = (*desk.hub.sensors, Disks("disks", 60.0))
+    assert "arc skills run --name disks -- verify" in desk.arc("skills", "show", "disks").out
+    text = skill(desk, "disks", "verify", "iris", "loom")
+    assert (text.code, text.lines) == (0, ["verify: 2 looked at", "\\x1b[2Jiris loom"])
+    machine = desk.arc("skills", "run", "--name", "disks", "--json", "--", "verify", "iris").data
+    assert machine == {"sensor": "disks", "verb": "verify", "cut": 0,
+                       "said": "verify: 1 looked at\n\x1b[2Jiris"}
+    failed = skill(desk, "disks", "break")
+    assert (failed.code, failed.err.splitlines()[0]) == (1, "error[ARC-STATE]: the disk is full")
+    assert skill(desk, "disks", "run").lines[0].startswith("disks run 1: run 1")
+    assert "last run 1" in skill(desk, "disks", "status").out
+    unknown = skill(desk, "disks", "mend")
+    assert (unknown.code, "it has status, run, verify, break" in unknown.err) == (2, True)
+    assert skill(desk, "nix", "verify").code == 5
 
 
 def test_an_unknown_word_is_answered_with_the_known_ones(desk: Desk) -> None:
@@ -206,9 +267,11 @@ def test_a_followed_log_goes_on_with_what_comes_one_object_a_line(
     assert events == ["node_paused", "node_resumed", "node_resumed"]
 
 
-@pytest.mark.parametrize("short", ["router", "health", "rebalance", "graphs"])
-def test_our_sensors_are_known_by_their_short_names(desk: Desk, short: str) -> None:
+@pytest.mark.parametrize("short", ["router", "health", "rebalance", "graphs", "notices",
+                                   "schedules"])  # fmt: skip
+def test_our_sensors_are_known_by_their_short_names(whole: Desk, short: str) -> None:
     """`arc sensors run router` was: no sensor is called 'router'."""
+    desk = whole
     assert desk.arc("sensors", "run", short, "--json").data["sensor"] == f"fleet-{short}"
     runs = desk.arc("sensors", "history", short, "--json").data["runs"]
     assert {one["sensor"] for one in runs} == {f"fleet-{short}"}
