@@ -15,7 +15,7 @@ from arc.links import Link
 from arc.operations import Operation, Told
 from arc.sensor import SensorReport, Wakeful
 from tests.builders import a_task
-from tests.hub_builders import MemoryFleet, TimedLink, a_hub
+from tests.hub_builders import NAMES, MemoryFleet, TimedLink, a_hub
 from tests.virtual_time import LoopClock, VirtualLoop
 
 Value = TypeVar("Value")
@@ -43,9 +43,9 @@ def rows(found: JsonValue, *way: str) -> list[JsonObject]:
 class Scene:
     """A fleet, its hub, and virtual time; nothing happens but what the test does."""
 
-    def __init__(self, place: Path, **fields: Any) -> None:
+    def __init__(self, place: Path, *, names: tuple[str, ...] = NAMES, **fields: Any) -> None:
         self.place, self.loop = place, VirtualLoop()
-        self.fleet = MemoryFleet(place, self.loop)
+        self.fleet = MemoryFleet(place, self.loop, names)
         self.links: dict[str, Link] = dict(self.fleet.links())
         self.fields = {"health": ROOMY, **fields}
         self.hub: Hub = self._do(self._open())

@@ -17,6 +17,7 @@ from agent_node.strict import JsonObject
 from arc.hub import Hub
 from arc.operations.nodes_fence import nodes_fence
 from arc.sensor import Moved, SensorReport
+from arc.settings import NodeEntry
 from tests.builders import uid, xfer
 from tests.hub_builders import TimedLink
 from tests.sensors_stage import Scene, rows, within
@@ -77,6 +78,34 @@ def test_a_cycle_takes_15_requests_at_most(scene: Scenes) -> None:
         "status": 4, "candidates": 1, "escrow": 1, "hold": 1, "commit": 1, "activate": 1,
         "settled": 1,
     }  # fmt: skip
+
+
+FIVE = ("forge", "iris", "loom", "moss", "spark")
+
+
+@pytest.mark.parametrize(("takers", "requests", "says"), [
+    (("moss",), 11, ""),
+    (("loom", "moss"), 16, "; 16 requests (5 status, 2 escrow, 2 hold, 7 others)"),
+    (("loom", "moss", "spark"), 21, "; 21 requests (5 status, 3 escrow, 3 hold, 10 others)"),
+])  # fmt: skip
+def test_a_cycle_of_five_that_takes_more_than_15_requests_says_what_for(
+    tmp_path: Path, takers: tuple[str, ...], requests: int, says: str
+) -> None:
+    """Seen to fail with a bound of 100 in `costs`: the last two say nothing."""
+    night = Scene(tmp_path, names=FIVE, nodes=tuple(NodeEntry(name, local=True) for name in FIVE))
+    night.has("iris", 13, priority=8)
+    for node in FIVE:
+        if node not in takers:
+            night.asks(node, "add", tasks=[{"subject": "goes on", "priority": 1}])
+            night.works(node)
+    night.passes(300)
+    report = night.run(REBALANCE)
+    assert {one.idle for one in report.moves} == {*takers}
+    assert within(report.details, "requests", "status") == 5
+    assert report.requests == requests
+    assert (" requests (" in report.summary) == bool(says)
+    assert report.summary.endswith(says)
+    night.close()
 
 
 def test_without_an_idle_node_no_queue_is_asked(scene: Scenes) -> None:
