@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agent_node.strict import JsonObject
 from arc.errors import WrongUse
 from arc.sensor import EVERY_SENSORS
 
@@ -165,7 +166,7 @@ def _declared(name: str) -> tuple[str, ...]:
 def _answer(name: str, verb: str, rest: list[str]) -> int:
     from arc.text.sensors import render_answer
 
-    args = {"sensor": name, "verb": verb, "words": [*rest]}
+    args: JsonObject = {"sensor": name, "verb": verb, "words": [*rest]}
     return tell("skills.run", "skills.answer", args, render_answer, wait_s=RUN_S)
 
 

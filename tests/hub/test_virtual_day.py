@@ -250,11 +250,11 @@ def test_every_verb_of_every_sensor_answers_while_the_hub_runs(tmp_path: Path) -
         assert len(hub.sensors) == 6
         listed, _ = await typed(hub, tmp_path, "tasks", "list", "--state", "READY", "--limit", "1",
                                 "--json")
-        more = {"why": [rows(listed, "data", "tasks")[0]["uid"]], "show": ["1"]}
+        more = {"why": [str(rows(listed, "data", "tasks")[0]["uid"])], "show": ["1"]}
         for sensor in hub.sensors:
             for verb in sensor.verbs:
                 said, code = await typed(hub, tmp_path, "skills", "run", "--name", sensor.name,
-                                         "--json", "--", verb, *map(str, more.get(verb, [])))
+                                         "--json", "--", verb, *more.get(verb, []))
                 assert (said["ok"], code) == (True, 0), (sensor.name, verb, said)
                 data[sensor.name, verb] = said["data"]
 
