@@ -42,7 +42,7 @@ def settled(said: Any) -> Any:
     if isinstance(said, str):
         said = re.sub(r"\b01[0-9A-Z]{24}\b", "UID", said.removeprefix(NO_HUB))
         said = re.sub(r"\b(alone|beside)\b", "HOW", said)
-        return re.sub(r"idle for \d+s|clock [+-]\d\.\ds?", "SO LONG", said)
+        return re.sub(r"idle for [\dsmh ]+|clock [+-]\d\.\ds?", "SO LONG", said)
     return said
 
 
