@@ -48,11 +48,15 @@ class Beating:
         return before != self._store.live.stalled
 
     def _look_at(self, run: Run, *, by_shim: bool) -> None:
-        """Who has sent heartbeats of its own is to go on sending: then its shim proves little."""
+        """Who has sent heartbeats of its own is to go on sending: then its shim proves little.
+
+        Until it has ended: its validator promised none, and that one's shim beats for it.
+        """
         beaten = self._store.live.beats.get(run.uid)
         number = 0 if beaten is None or beaten.n != run.n else beaten.number
         number, run.beats = number - run.beats, number
-        alive = number > by_shim if beaten is not None and beaten.own else number > 0
+        promised = beaten is not None and beaten.own and run.judging is None
+        alive = number > by_shim if promised else number > 0
         run.silent = 0 if alive else run.silent + 1
         if not run.started and run.judging is None:
             if run.silent >= START_LOOKS and run.stop_why is None:

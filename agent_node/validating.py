@@ -96,6 +96,7 @@ class Validating:
             return replace(found, kind="unvalidated", message=f"its folder is not ours: {error}")
         last = _last_check(run.folder)
         run.judging = Judging(run.folder, found, last)
+        run.silent = 0  # whatever its program kept to itself, the validator has only begun
         if not last:
             return self._next(run, run.judging)
         assert run.judged is not None, "only what has to be judged comes here"

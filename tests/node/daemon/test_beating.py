@@ -7,16 +7,20 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from agent_node import commands as c
 from agent_node import queries as q
-from agent_node.attempts import AttemptFolder
+from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.beating import LOOK_EVERY_S, NOT_STARTED, STALLED, Beating
 from agent_node.config import AgentSettings, NodeSettings
+from agent_node.home import Home
 from agent_node.runs import Run, Runs
 from agent_node.store.sqlite import SqliteStore, open_store
+from agent_node.task import task_from
+from agent_node.validating import Validating
 from tests.builders import FakeClock, a_task, an_agent, uid
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import Bell, carriers
@@ -127,6 +131,50 @@ def test_a_word_on_progress_promises_no_heartbeats(stage: Stage) -> None:
     for _ in range(5):
         stage.look(shim=True)
     assert stage.shown() == ()
+
+
+def begin_to_judge(stage: Stage, place: Path) -> None:
+    """Its program has ended well, and the validator of its output is started."""
+
+    class Starters:
+        def hand_over(self, *_: object) -> None: ...
+
+    stage.run.folder = create_folder(str(place), uid(), 1)
+    pattern = {"kind": "regex", "pattern": "x"}
+    stage.run.judged = task_from({"uid": uid(), "subject": "x", "validate": pattern})
+    agent = AgentSettings(name="iris", run=("sh",))
+    nothing: Any = None
+    validating = Validating(
+        stage.store, home=Home(place), settings=NodeSettings(name="iris", agents=(agent,)),
+        starters=cast("Any", Starters()), later=lambda _wait, _then: None,
+        look=nothing, record=nothing, flush=lambda: None,
+    )  # fmt: skip
+    assert validating.judge(stage.run, c.Result("completed", output="x")) is None
+    assert stage.run.judging is not None
+
+
+def test_a_program_that_has_ended_owes_no_heartbeats_while_its_output_is_judged(
+    strict: Stage, tmp_path: Path
+) -> None:
+    """Fails when its promise holds for its validator: a good output is a stall, and is paid twice.
+    It had been silent for two looks, which are no looks at the validator: fails when they count.
+    """
+    strict.look(shim=True, own=True)
+    assert [strict.look(shim=True), strict.look(shim=True)] == [False, False]
+    begin_to_judge(strict, tmp_path)
+    strict.look()
+    assert (strict.shown(), strict.stopped) == ((), [])
+    for _ in range(5):
+        strict.look(shim=True)
+    assert (strict.shown(), strict.stopped) == ((), [])
+
+
+def test_a_validator_that_gives_no_sign_of_life_is_a_stall(stage: Stage, tmp_path: Path) -> None:
+    stage.look(shim=True, own=True)
+    begin_to_judge(stage, tmp_path)
+    for _ in range(3):
+        stage.look()
+    assert stage.shown() == (uid(),)
 
 
 def test_a_machine_that_slept_has_looked_once(stage: Stage) -> None:
