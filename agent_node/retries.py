@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -114,12 +114,16 @@ def _list(policy: JsonObject, name: str) -> list[JsonValue]:
 
 @dataclass(frozen=True)
 class Tried:
-    """One attempt that has ended: who made it, and whether its failure used up a try."""
+    """One attempt that has ended: who made it, and whether its failure used up a try.
+
+    `blamed` says whether it speaks against the task: not where its agent failed others as well.
+    """
 
     node: str
     agent: str
     kind: str
     counted: bool
+    blamed: bool = True
 
 
 def since_forgiven(tries: Sequence[Tried], failures: int) -> list[Tried]:
@@ -128,15 +132,13 @@ def since_forgiven(tries: Sequence[Tried], failures: int) -> list[Tried]:
     return counted[max(len(counted) - failures, 0) :]
 
 
-def is_poison(failed: Sequence[Tried], *, unreliable: Collection[str]) -> bool:
+def is_poison(failed: Sequence[Tried]) -> bool:
     """Whether the task itself is what fails: it failed three times, under two different agents.
 
-    `unreliable` are agents of one node that fail other tasks as well. While nothing but that node
-    speaks against the task, they do not: then the node is judged, and never both.
+    What agents did that failed other tasks as well is their node's fault, and is held against that
+    node alone, wherever the task failed besides: the one or the other, and never both.
     """
-    against = [tried for tried in failed if tried.kind not in SPARED]
-    if len({tried.node for tried in against}) == 1:
-        against = [tried for tried in against if tried.agent not in unreliable]
+    against = [tried for tried in failed if tried.blamed and tried.kind not in SPARED]
     agents = {(tried.node, tried.agent) for tried in against}
     return len(against) >= POISON_FAILURES and len(agents) >= POISON_AGENTS
 

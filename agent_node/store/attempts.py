@@ -19,7 +19,7 @@ from ..spec import values_of
 from ..strict import JsonObject
 from ..task import State
 from .beats import end_beats
-from .care import keep_from, tries_of, unreliable_agents
+from .care import excused, keep_from, tries_of
 from .claims import claim_for
 from .completing import complete, told
 from .dead import note_death
@@ -191,7 +191,7 @@ def _failed(ending: Ending) -> New:
 def _counted(ending: Ending, verdict: Again | GiveUp, failed: Sequence[Tried]) -> New:
     """A failure that used up a try; `failed` are those that count against the task, with it."""
     tx, uid, failures = ending.tx, ending.command.uid, ending.failures + 1
-    poison = is_poison(failed, unreliable=unreliable_agents(tx, failed))
+    poison = is_poison(excused(tx, uid, failed))
     if isinstance(verdict, Again) and not poison:
         ending.change(
             State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at, failures=failures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from ..clock import iso, parse_iso
@@ -16,7 +17,11 @@ GRACE_S = 30.0  # for an agent that has not failed the task; then whoever has ro
 FOREVER = "9999"  # later than every moment
 # No word of a task can hold a control character, so nobody can need or offer this by chance.
 _NOT_BY = "\x1fnot by "
-_TRIES = f"SELECT node, agent, error_kind, counted FROM {ATTEMPTS} ORDER BY n"
+_TRIES = f"SELECT node, agent, error_kind, counted, blamed FROM {ATTEMPTS} ORDER BY n"
+_EXCUSE = """
+UPDATE attempt SET blamed = 0 WHERE uid = ? AND node = (SELECT name FROM node)
+   AND agent IN (SELECT value FROM json_each(?))
+"""
 _CAN = """
 SELECT a.name FROM agent a JOIN agent_can c ON c.agent = a.name
  WHERE c.need_set = ? AND a.state = 'active' ORDER BY a.name
@@ -54,11 +59,27 @@ def tries_of(tx: Transaction, uid: str) -> list[Tried]:
     """Every attempt of the task in order, those made on other nodes too."""
     rows = tx.db.execute(_TRIES, {"uid": uid}).fetchall()
     return [
-        Tried(node, agent, kind or "", bool(counted)) for node, agent, kind, counted in rows
+        Tried(node, agent, kind or "", bool(counted), bool(blamed))
+        for node, agent, kind, counted, blamed in rows
     ]
 
 
-def unreliable_agents(tx: Transaction, failed: Sequence[Tried]) -> set[str]:
+def excused(tx: Transaction, uid: str, failed: Sequence[Tried]) -> list[Tried]:
+    """The same tries, where those of agents here that fail other tasks as well are not blamed.
+
+    That is written down and travels with the task: another node cannot know how this one fared.
+    """
+    here, unreliable = tx.node.name, _unreliable_agents(tx, failed)
+    if not unreliable:
+        return list(failed)
+    tx.db.execute(_EXCUSE, (uid, json.dumps(sorted(unreliable))))
+    return [
+        replace(tried, blamed=False) if tried.node == here and tried.agent in unreliable else tried
+        for tried in failed
+    ]
+
+
+def _unreliable_agents(tx: Transaction, failed: Sequence[Tried]) -> set[str]:
     """Agents here whose failures in a row are more than this task's: they fail others as well.
 
     Asked before the streak of the agent that failed just now was counted on.

@@ -24,13 +24,13 @@ _OWN = (
 )
 _END = (
     "ended_at, outcome, counted, error_kind, message, exit_code, duration_s, cost_usd, tokens,"
-    " end_event"
+    " end_event, blamed"
 )
 _OWN_END = """
   CASE t.state WHEN 'COMPLETED' THEN t.completed_at END,
   CASE t.state WHEN 'COMPLETED' THEN 'completed' END, 0, NULL, NULL, t.exit_code, t.duration_s,
   CASE t.state WHEN 'COMPLETED' THEN t.cost_usd END,
-  CASE t.state WHEN 'COMPLETED' THEN t.tokens END, t.end_event"""
+  CASE t.state WHEN 'COMPLETED' THEN t.tokens END, t.end_event, 1"""
 # Every attempt of the task `:uid`, as a table to select from.
 ATTEMPTS = f"""(
 SELECT {_COLUMNS}, {_END} FROM attempt WHERE uid = :uid

@@ -17,6 +17,7 @@ from .transaction import Transaction, to_json
 _ATTEMPT = (
     "n", "node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
     "counted", "error_kind", "message", "exit_code", "duration_s", "cost_usd", "tokens",
+    "blamed",
 )  # fmt: skip
 ATTEMPTS_MAX = 100  # the last so many travel and are shown; their numbers go on all the same
 _ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LIMIT :most"
@@ -81,6 +82,7 @@ def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:
         name: value for name, value in zip(_ATTEMPT, row, strict=True) if value is not None
     }
     said["counted"] = bool(said["counted"])
+    said.update({} if said.pop("blamed") else {"blamed": False})  # said where it is unusual alone
     if "tokens" in said:
         said["tokens"] = json.loads(str(said["tokens"]))
     return said
@@ -107,7 +109,9 @@ def keep_attempts(tx: Transaction, task: Task, *, epoch: int | None = None) -> N
         values: list[object] = [task.uid]
         for name in _ATTEMPT:
             value = one.get(name)
-            if name == "cost_usd" and not (isinstance(value, str) and is_money(value)):
+            if name == "blamed":
+                value = int(value is not False)
+            elif name == "cost_usd" and not (isinstance(value, str) and is_money(value)):
                 value = None  # sums are made of these
             elif name in _TEXT:
                 value = None if value is None else str(value)[:4096]

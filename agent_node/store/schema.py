@@ -270,8 +270,11 @@ CREATE TABLE kept (
 CREATE INDEX kept_of ON kept (uid)
 """
 
+# Whether an attempt speaks against its task: not where its agent was failing other tasks as well.
+_BLAME = "ALTER TABLE attempt ADD COLUMN blamed INTEGER NOT NULL DEFAULT 1"
+
 STEPS: tuple[str, ...] = (
-    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS, MOVES, ENDS,
+    _FIRST, _HUB_INSTANCE, _OWN_ATTEMPTS, _CARE, ORDER, GRAPHS, _ARTIFACTS, MOVES, ENDS, _BLAME,
 )  # fmt: skip
 VERSION = len(STEPS)
 

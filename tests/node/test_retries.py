@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -113,19 +114,23 @@ def test_a_kind_that_nobody_knows_counts_as_a_crash(
 def test_poison_is_what_fails_three_times_under_two_agents(
     failed: list[Tried], poison: bool
 ) -> None:
-    assert is_poison(failed, unreliable=()) is poison
+    assert is_poison(failed) is poison
 
 
 def test_a_node_that_fails_everything_poisons_no_task() -> None:
     """Fails when agents that fail other tasks as well may speak against this one."""
-    here = [tried("ada"), tried("eve"), tried("eve")]
-    assert not is_poison(here, unreliable={"ada", "eve"})
-    assert not is_poison(here, unreliable={"ada"})
+    ada, eve = replace(tried("ada"), blamed=False), replace(tried("eve"), blamed=False)
+    assert not is_poison([ada, eve, eve])
+    assert not is_poison([ada, tried("eve"), tried("eve")])
 
 
-def test_another_node_that_fails_it_too_speaks_against_the_task() -> None:
-    failed = [tried("ada"), tried("ada"), tried("ada", "loom")]
-    assert is_poison(failed, unreliable={"ada"})
+@pytest.mark.parametrize("elsewhere", [1, 2, 9])
+def test_a_failing_node_speaks_against_no_task_wherever_else_that_fails(elsewhere: int) -> None:
+    """Fails when one failure on a healthy node makes those of the failing one count again."""
+    ada = replace(tried("ada"), blamed=False)
+    there = [tried("ada", "loom")] * elsewhere
+    assert not is_poison([ada, ada, *there])
+    assert is_poison([ada, ada, *there, tried("eve", "loom")]) is (elsewhere > 1)
 
 
 def test_what_was_forgiven_speaks_against_nothing() -> None:

@@ -185,6 +185,49 @@ class Cares(Contract):
             ("iris", "crash"), ("iris", "crash"), ("loom", "crash"),
         ]  # fmt: skip
 
+    def test_what_a_failing_node_did_to_a_task_poisons_it_nowhere(
+        self, make_node: MakeNode
+    ) -> None:
+        """Fails when the other node cannot know how its agents fared: then the one that failed
+        everything is held against the task after all, and the task as well as the node is judged.
+        """
+        iris, loom = make_node("iris"), make_node("loom")
+        iris.has(a_task(max_attempts=10))
+        fails(iris, "iris")  # the first of all: nobody can tell yet whose fault it is
+        for number in range(2, 8):
+            iris.has(a_task(number, max_attempts=1))
+            fails(iris, "iris")
+        ready_again(iris)
+        fails(iris, "iris")
+        ready_again(iris)
+        given = iris.gives_away(xfer(1), iris.task(uid()))
+        assert [one["blamed"] for one in given.attempts] == [False, False]
+        loom.takes(xfer(1), given, giver="iris")
+        for _ in range(3):
+            assert fails(loom, "loom").state == "RETRYING"
+            ready_again(loom)
+        shown = loom.shown(uid())
+        assert shown is not None
+        assert [one.get("blamed") for one in shown.attempts] == [False, False, None, None, None]
+
+    def test_an_agent_that_has_recovered_does_not_blame_a_task_afterwards(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when only how the agents do now is asked: the bad hour is the task's fault then."""
+        two_agents(node)
+        node.has(a_task(2, max_attempts=1))
+        fails(node, "ada")
+        node.has(a_task(max_attempts=10))
+        fails(node, "ada")
+        node.has(a_task(3))
+        got = node.claimed("ada")
+        assert node.start(got)
+        assert node.finish(got).state == "COMPLETED"
+        for _ in range(2):
+            ready_again(node)
+            assert fails(node, "eve").state == "RETRYING"
+        assert care(node)["poison"] is False
+
     def test_a_person_forgives_poison_too(self, node: NodeAtHand) -> None:
         """Fails when failures from before the retry still count."""
         two_agents(node)
