@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from .errors import BadInput
+from .references import references_of
 from .strict import JsonObject, JsonValue, kind_of
 from .task import ENDED, State
 from .ulid import is_ulid
@@ -105,6 +106,16 @@ def edges_of(depends_on: Iterable[JsonValue], *, of: str, where: str = "depends_
         if found.setdefault(edge.needs, edge) != edge:
             raise BadInput(f"{edge.needs} stands here twice, and not alike", f"{where}[{place}]")
     return list(found.values())
+
+
+def all_edges(
+    depends_on: Iterable[JsonValue], context_refs: Iterable[JsonValue], *, of: str
+) -> list[Edge]:
+    """All that a task waits for: what is to be given of another can be had when that has ended."""
+    edges = edges_of(depends_on, of=of)
+    said = {edge.needs for edge in edges}
+    sources = {ref.of for ref in references_of(context_refs)} - said - {None, of}
+    return [*edges, *(Edge(str(uid)) for uid in sorted(map(str, sources)))]
 
 
 def _edge(entry: JsonValue, where: str) -> Edge:

@@ -7,16 +7,22 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from agent_node.errors import BadInput
+from agent_node.graph_document import read_graph
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.ulid import new_ulid
 
 from .asking import read_added, reading
+from .errors import NotFound
+from .operations.dags_submit import know_outside, outside_of
+from .operations.ties import tied
 
 if TYPE_CHECKING:
     from .hub import Hub
 
 SAID_MAX = 500
+UNKNOWN = "unknown_task"
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ async def add_work(hub: Hub, wanted: Wanted, *, dry_run: bool = False) -> AddedW
     """Add it to the hub's own queue; asking again is safe, for the key and every uid are the same.
 
     A key that is taken by other content is the same occasion under words that were changed since:
-    it was added, and is not added again.
+    it was added, and is not added again. What would wait for a task that no node has is refused;
+    `NotFoundYet` where a node that might have it does not answer.
     """
     if wanted.graph is not None:
         return await _submit(hub, wanted, wanted.graph, dry_run=dry_run)
@@ -53,7 +60,18 @@ async def add_work(hub: Hub, wanted: Wanted, *, dry_run: bool = False) -> AddedW
         "ref": wanted.ref, **(wanted.task or {}), "uid": uid_for(wanted), "key": wanted.key,
         "origin": wanted.origin, "source": wanted.origin,
     }  # fmt: skip
-    fields: JsonObject = {"tasks": [task], "by": wanted.origin, "whole": True, "dry_run": dry_run}
+    try:
+        whole = (await tied(hub, [task])).tasks
+    except (NotFound, BadInput) as error:
+        was = await _add(hub, [task], wanted, dry_run=True)  # before what it waited for was gone
+        return was if was.outcome != "added" else _waits_for_nobody(was.uid, error)
+    return await _add(hub, whole, wanted, dry_run=dry_run)
+
+
+async def _add(
+    hub: Hub, tasks: list[JsonValue], wanted: Wanted, *, dry_run: bool
+) -> AddedWork:
+    fields: JsonObject = {"tasks": tasks, "by": wanted.origin, "whole": True, "dry_run": dry_run}
     said = read_added(hub.inbox.name, await hub.inbox.ask("add", await _meant(hub, fields)))
     found = said[0] if said else None
     if found is None:
@@ -61,6 +79,10 @@ async def add_work(hub: Hub, wanted: Wanted, *, dry_run: bool = False) -> AddedW
     because = found.because
     return _once(AddedWork(found.uid, found.outcome, because.rule if because else "",
                            because.text if because else ""))  # fmt: skip
+
+
+def _waits_for_nobody(uid: str, error: Exception) -> AddedWork:
+    return AddedWork(uid, "refused", UNKNOWN, str(error)[:SAID_MAX])
 
 
 def _once(added: AddedWork) -> AddedWork:
@@ -71,8 +93,27 @@ def _once(added: AddedWork) -> AddedWork:
 async def _submit(
     hub: Hub, wanted: Wanted, graph: JsonObject, *, dry_run: bool
 ) -> AddedWork:
-    fields: JsonObject = {"graph": with_uids(wanted, graph), "by": wanted.origin,
-                          "dry_run": dry_run}  # fmt: skip
+    document = with_uids(wanted, graph)
+    try:
+        await know_outside(hub, _outside_of(document, hub, wanted))
+    except NotFound as error:
+        was = await _hand_in(hub, wanted, document, dry_run=True)
+        return was if was.outcome != "added" else _waits_for_nobody(was.uid, error)
+    return await _hand_in(hub, wanted, document, dry_run=dry_run)
+
+
+def _outside_of(document: JsonObject, hub: Hub, wanted: Wanted) -> tuple[str, ...]:
+    """None of a document that is no graph: its queue refuses that, and says why."""
+    try:
+        return outside_of(read_graph(document, mint=hub.mint, source=wanted.origin))
+    except BadInput:
+        return ()
+
+
+async def _hand_in(
+    hub: Hub, wanted: Wanted, document: JsonObject, *, dry_run: bool
+) -> AddedWork:
+    fields: JsonObject = {"graph": document, "by": wanted.origin, "dry_run": dry_run}
     said = await hub.inbox.ask("submit", await _meant(hub, fields))
     with reading(hub.inbox.name, "submit"):
         answer = Fields(said)

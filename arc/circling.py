@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
-from agent_node.readiness import edges_of
-from agent_node.references import references_of
+from agent_node.readiness import all_edges
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task
 
@@ -92,11 +91,10 @@ def _waits(where: Where) -> dict[str, set[str]]:
 def needs_of(task: Task) -> set[str]:
     """The other tasks that it waits for, by its edges and by what it is given."""
     try:
-        edges = {edge.needs for edge in edges_of(task.depends_on, of=task.uid)}
-        given = {one.of for one in references_of(task.context_refs) if one.of is not None}
+        edges = all_edges(task.depends_on, task.context_refs, of=task.uid)
     except BadInput:
         return set()
-    return (edges | given) - {task.uid}
+    return {edge.needs for edge in edges}
 
 
 async def _is_real(links: Mapping[str, Link], circle: Circle, where: Where) -> bool:

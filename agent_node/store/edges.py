@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..readiness import READY, Came, Edge, Verdict, came_of, decide, edges_of, judge
+from ..readiness import READY, Came, Edge, Verdict, all_edges, came_of, decide, judge
 from ..references import Reference, read_reference, references_of
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
@@ -87,7 +87,7 @@ def is_tied(task: Task) -> bool:
 
 def tie(tx: Transaction, tasks: Sequence[Task]) -> Ties:
     """Write down the edges and references of these new tasks; they may wait for each other."""
-    edges = {task.uid: all_edges(task) for task in tasks}
+    edges = {task.uid: edges_with_inputs(task) for task in tasks}
     references = {task.uid: references_of(task.context_refs) for task in tasks}
     needed = {edge.needs for some in edges.values() for edge in some}
     known = known_ends(tx, needed - edges.keys())
@@ -110,12 +110,9 @@ def tie(tx: Transaction, tasks: Sequence[Task]) -> Ties:
     return Ties({uid: judge(some) for uid, some in came.items()}, frozenset(lacking))
 
 
-def all_edges(task: Task) -> list[Edge]:
-    """What is to be given of a task can only be had when it has ended."""
-    edges = edges_of(task.depends_on, of=task.uid)
-    said = {edge.needs for edge in edges}
-    sources = {ref.of for ref in references_of(task.context_refs)} - said - {None, task.uid}
-    return [*edges, *(Edge(str(uid)) for uid in sorted(map(str, sources)))]
+def edges_with_inputs(task: Task) -> list[Edge]:
+    """All that it waits for, what it is to be given of included."""
+    return all_edges(task.depends_on, task.context_refs, of=task.uid)
 
 
 def _not_here(uids: Iterable[str | None], known: Mapping[str, KnownEnd]) -> set[str]:

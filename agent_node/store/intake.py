@@ -10,7 +10,7 @@ from ..errors import BadInput
 from ..spec import content_of, spec_of
 from ..strict import JsonObject
 from ..task import State, Task, with_fields
-from .edges import all_edges, is_tied, tie
+from .edges import edges_with_inputs, is_tied, tie
 from .ends import settle, spread
 from .newcomers import NewTask, circle, insert_tasks, unknown
 from .reviving import add_member
@@ -132,7 +132,7 @@ def _refusal(tx: Transaction, task: Task, *, room: int) -> Because | None:
 def _no_graph_for_it(tx: Transaction, task: Task, batch: Sequence[Task]) -> Because | None:
     """Why it may not wait for what it names, or belong where it says."""
     try:
-        needs = {edge.needs for edge in all_edges(task)}
+        needs = {edge.needs for edge in edges_with_inputs(task)}
     except BadInput as error:
         return Because("bad_task", str(error)[:500])
     others = needs - {one.uid for one in batch}

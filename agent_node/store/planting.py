@@ -12,7 +12,7 @@ from ..graphs import Graph, Member
 from ..priority import WEIGHT_MAX
 from ..spec import spec_of
 from ..task import State, Task, built_task
-from .edges import Ties, all_edges, is_tied, tie
+from .edges import Ties, edges_with_inputs, is_tied, tie
 from .newcomers import NewTask, circle, insert_tasks, unknown
 from .purses import set_limit
 from .rows import new_row
@@ -114,7 +114,7 @@ def objection(tx: Transaction, graph: Graph) -> Because | None:
     """Why this new graph cannot be taken in; None: it can."""
     tasks = [member.task for member in graph.members]
     uids = {task.uid for task in tasks}
-    needs = {edge.needs for task in tasks for edge in all_edges(task)} - uids
+    needs = {edge.needs for task in tasks for edge in edges_with_inputs(task)} - uids
     return (_taken(tx, graph) or _no_room(tx, graph) or circle(tx, uids, needs)
             or unknown(tx, needs))  # fmt: skip
 

@@ -13,7 +13,7 @@ from agent_node.errors import BadInput
 from agent_node.graph_document import following, minted, read_graph
 from agent_node.graph_faults import as_one
 from agent_node.graphs import THEN_MAX, Graph
-from agent_node.readiness import edges_of
+from agent_node.readiness import all_edges
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from arc.errors import BadGraph, NotFound, NotFoundYet
@@ -173,7 +173,8 @@ def outside_of(graph: Graph) -> tuple[str, ...]:
     inside = {one.task.uid for one in graph.members}
     return tuple(dict.fromkeys(
         edge.needs for one in graph.members
-        for edge in edges_of(one.task.depends_on, of=one.task.uid) if edge.needs not in inside
+        for edge in all_edges(one.task.depends_on, one.task.context_refs, of=one.task.uid)
+        if edge.needs not in inside
     ))  # fmt: skip
 
 

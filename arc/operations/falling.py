@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
-from agent_node.readiness import DEPENDENCY_FAILED, SKIPPED, Came, Edge, came_of, edges_of, judge
-from agent_node.strict import JsonObject
+from agent_node.readiness import DEPENDENCY_FAILED, SKIPPED, Came, Edge, all_edges, came_of, judge
+from agent_node.strict import JsonObject, JsonValue
 from arc.looking import INBOX
 
 if TYPE_CHECKING:
@@ -56,11 +56,15 @@ def _falls(
 
 
 def _edges(task: JsonObject, uid: str) -> list[Edge]:
-    edges = task.get("depends_on")
+    edges, given = task.get("depends_on") or [], task.get("context_refs") or []
     try:
-        return edges_of(edges, of=uid) if isinstance(edges, list) else []
+        return all_edges(_listed(edges), _listed(given), of=uid)
     except BadInput:
         return []  # which its queue refuses, and says why
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def _sentence(needed: str, what: str, found: Found | None) -> str:

@@ -68,7 +68,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
             break
     results = with_what_falls(results, tasks, given.found)
     refused = any(one["outcome"] == "refused" for one in results)
-    if not dry_run and any(task.get("depends_on") for task in tasks):
+    if not dry_run and any(task.get("depends_on") or task.get("context_refs") for task in tasks):
         waits_at(hub, node)
     waits = () if refused else await nothing_starts(hub, node)
     new = [task for task, one in zip(tasks, results, strict=False) if one["outcome"] == "added"]

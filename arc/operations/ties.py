@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
+from agent_node.references import references_of
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.ulid import is_ulid
 from arc.errors import NotFound
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 
+_TIES = ("depends_on", "dag", "context_refs")
+
+
 @dataclass(frozen=True)
 class Tied:
     """The tasks as they are to be sent, and what was found of those that they wait for, by uid."""
@@ -29,14 +34,13 @@ class Tied:
 
 async def tied(hub: Hub, tasks: list[JsonValue]) -> Tied:
     """The same tasks with whole uids in `depends_on` and `dag`. `NotFound` where a task would wait
-    for one that no node has. Tasks that wait for nothing cost nothing.
+    for one that no node has, or be given something of it. Tasks that wait for nothing cost nothing.
     """
-    some = [task for task in tasks if isinstance(task, dict)
-            and (task.get("depends_on") or task.get("dag"))]  # fmt: skip
+    some = [task for task in tasks if isinstance(task, dict) and any(map(task.get, _TIES))]
     if not some:
         return Tied(tasks)
     born = {str(task.get("uid")) for task in tasks if isinstance(task, dict) and task.get("uid")}
-    needs = [uid for uid in dict.fromkeys(_needs(some)) if uid not in born]
+    needs = [uid for uid in dict.fromkeys([*_needs(some), *_given(some)]) if uid not in born]
     found = await know_outside(hub, needs)
     uids = dict(zip(needs, (one.uid for one in found), strict=True))
     dags = {dag: await _dag(hub, dag) for dag in dict.fromkeys(_dags(some))}
@@ -55,6 +59,17 @@ def _needs(tasks: list[JsonObject]) -> list[str]:
             if not isinstance(uid, str):
                 raise BadInput("each of depends_on names a uid", "depends_on")
             found.append(uid)
+    return found
+
+
+def _given(tasks: list[JsonObject]) -> list[str]:
+    """Of which tasks they are to be given something: such a reference has the whole uid."""
+    found: list[str] = []
+    for task in tasks:
+        entries = task.get("context_refs")
+        with suppress(BadInput):  # what is wrong with it is said where the task is checked
+            references = references_of(entries) if isinstance(entries, list) else []
+            found += [one.of for one in references if one.of is not None]
     return found
 
 

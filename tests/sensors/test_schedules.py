@@ -15,7 +15,7 @@ import pytest
 
 from agent_node.clock import iso
 from agent_node.strict import JsonObject
-from arc.adding import add_work
+from arc.adding import add_work, uid_for
 from arc.journal_nodes import Ended
 from arc.polling import Stamps
 from arc.schedule import Schedule
@@ -23,6 +23,7 @@ from arc.sensor import SensorReport
 from arc.settings import FilesEntry, ScheduleEntry, WatchEntry
 from sensors import watched_files
 from sensors.fleet_schedules import FleetSchedules, wanted_of
+from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
 
@@ -144,6 +145,46 @@ def test_what_the_queue_refuses_is_asked_for_again_and_named(place: Path) -> Non
         assert report.outcome == "failed"
         assert "refused by the hub's own queue" in report.summary
     desk.close()
+
+
+@pytest.mark.parametrize("ties", [
+    {"depends_on": [{"uid": uid(1)}]}, {"context_refs": [f"task:{uid(1)}:output"]},
+])  # fmt: skip
+def test_what_would_wait_for_a_task_that_nobody_has_is_refused(
+    place: Path, ties: JsonObject
+) -> None:
+    """Fails when schedules go past the look that `arc tasks add` takes: it waits for ever."""
+    lone = ScheduleEntry("lone", "*/10 * * * *", "UTC", {**TASK, **ties})
+    graph = ScheduleEntry("whole", "*/10 * * * *", "UTC", None, {"title": "T", "tasks": {
+        "a": {"subject": "a", "after": [uid(1)]}}})  # fmt: skip
+    desk = a_desk(place, schedules=(lone, graph))
+    look(desk)
+    to_the_next(desk)
+    report = look(desk)
+    assert report.acted == 0
+    assert len(report.details["problems"]) == 2  # type: ignore[arg-type]
+    for problem in cast("list[str]", report.details["problems"]):
+        assert f"it would wait for ever for {uid(1)}" in problem
+    for name in ("lone", "whole"):
+        assert desk.arc("schedules", "run", name, "--dry-run").code == 1
+    assert tasks(desk) == []
+    desk.close()
+
+
+def test_what_was_added_already_is_there_whatever_became_of_what_it_waited_for(
+    desk: Desk,
+) -> None:
+    """A hub that died before it wrote the time down: fails when it is refused instead."""
+    wanted = wanted_of(
+        ScheduleEntry("nightly", NIGHTLY.cron, "UTC", {**TASK, "depends_on": [{"uid": uid(1)}]}),
+        desk.clock.now(), "cron:nightly:then",
+    )  # fmt: skip
+    task = {"ref": wanted.ref, **(wanted.task or {}), "uid": uid_for(wanted), "key": wanted.key,
+            "origin": wanted.origin, "source": wanted.origin}  # fmt: skip
+    fields: JsonObject = {"tasks": [task], "by": wanted.origin, "whole": True}
+    asyncio.run(desk.hub.inbox.ask("add", fields))
+    again = asyncio.run(add_work(desk.hub, wanted))
+    assert (again.uid, again.outcome) == (uid_for(wanted), "exists")
 
 
 def test_run_adds_it_now_under_a_key_of_its_own(desk: Desk) -> None:

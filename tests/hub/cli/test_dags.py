@@ -309,6 +309,14 @@ def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk)
     assert ran.data["results"][1]["because"].startswith(f"{uid(11)}, which it waits for, is")
 
 
+def test_what_is_to_be_given_of_a_dead_task_is_cancelled_at_once_and_says_so(desk: Desk) -> None:
+    """Fails when only edges are judged: nothing is said of a task that never runs."""
+    (dead,) = dies(desk, "iris", 1)
+    _, result = added_after(desk, "--context", f"task:{dead}:output")
+    assert result["rule"] == "dependency_failed"
+    assert f"{dead} is DEAD_LETTERED on iris" in result["because"]
+
+
 @pytest.mark.parametrize("words", [("--dry-run",), ()])
 def test_an_edge_under_another_name_is_refused_and_nothing_runs_too_early(
     desk: Desk, words: tuple[str, ...]

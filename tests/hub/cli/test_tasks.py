@@ -199,6 +199,27 @@ def test_a_task_that_would_wait_for_one_that_nobody_has_is_not_added(desk: Desk)
     assert desk.arc("tasks", "count").out == "0\n"
 
 
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+@pytest.mark.parametrize("what", ["output", "outcome", "artifact:x"])
+def test_a_task_that_would_be_given_of_one_that_nobody_has_is_not_added(
+    desk: Desk, what: str, words: tuple[str, ...]
+) -> None:
+    """Fails when only its edges are looked up: it is added, and waits for ever without a word."""
+    text = desk.arc("tasks", "add", "S", "--context", f"task:{uid(1)}:{what}", *words)
+    assert text.code == 5
+    assert f"it would wait for ever for {uid(1)}" in text.err
+    line = json.dumps({"subject": "S", "context_refs": [f"task:{uid(1)}:{what}"]})
+    assert desk.arc("tasks", "import", "-", *words, stdin=line.encode()).code == 5
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_a_task_may_be_given_of_one_that_is_born_with_it(desk: Desk) -> None:
+    lines = (f'{{"subject": "a", "uid": "{uid(1)}"}}\n'
+             f'{{"subject": "b", "context_refs": ["task:{uid(1)}:output"]}}\n')  # fmt: skip
+    assert desk.arc("tasks", "import", "-", stdin=lines.encode()).code == 0
+    assert desk.arc("tasks", "add", "S", "--context", f"task:{uid(1)}:output").code == 0
+
+
 def test_a_file_of_tasks_is_taken_whole(desk: Desk) -> None:
     lines = [{"subject": f"work {n}", "priority": 8} for n in range(3)]
     raw = "\n".join(map(json.dumps, lines)).encode()
