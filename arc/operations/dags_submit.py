@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_node.budget import NOTHING as NO_MONEY
@@ -23,6 +24,7 @@ from arc.looking import INBOX
 
 from . import Told
 from .everybody import incarnation_of
+from .falling import members_that_fall
 from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
@@ -50,7 +52,7 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
     by, dry_run = asked.text_or("by", "human:unknown"), asked.flag("dry_run")
     document = minted(asked.inside("graph").values, hub.mint)
     graph = _checked(document, hub, by)
-    await know_outside(hub, outside_of(graph))
+    found = {one.uid: one for one in await know_outside(hub, outside_of(graph))}
     fields: JsonObject = {"graph": document, "by": by, "dry_run": dry_run,
                           **await incarnation_of(hub.inbox)}  # fmt: skip
     said = read_submitted(INBOX, await hub.inbox.ask("submit", fields))
@@ -61,7 +63,11 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
         goes_on(hub, "a graph began")
         if outside_of(graph):
             waits_at(hub, INBOX)
-    return _told(hub, graph, said, document, dry_run=dry_run)
+    told = _told(hub, graph, said, document, dry_run=dry_run)
+    if said.outcome != "added":
+        return told
+    falls = members_that_fall(graph, found, dry_run=dry_run)
+    return replace(told, warnings=(*falls, *told.warnings))
 
 
 def _with_following(graph: Graph) -> Iterator[Graph]:

@@ -309,6 +309,45 @@ def test_of_a_file_each_task_that_falls_is_told_and_the_others_go_on(desk: Desk)
     assert ran.data["results"][1]["because"].startswith(f"{uid(11)}, which it waits for, is")
 
 
+@pytest.mark.parametrize("words", [("--dry-run",), ()])
+def test_a_graph_after_a_task_that_died_is_told_who_of_it_never_runs_and_what_to_type(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    """Seen to fail: "added: 2 tasks", and the graph had failed before anybody looked."""
+    (dead,) = dies(desk, "iris", 1)
+    tasks = {
+        "last": {"subject": "c", "after": ["ship"]}, "ship": {"subject": "b", "after": [dead]},
+        "alone": {"subject": "a"},
+    }  # fmt: skip
+    raw = json.dumps({"title": "T", "key": "k", "tasks": tasks}).encode()
+    ran = submitted(desk, raw, *words, "--json")
+    assert ran.code == 0
+    (warning,) = ran.envelope["warnings"]
+    never = "would never run" if words else "never run"
+    assert warning.startswith(
+        f"2 of 3 tasks {never}: ship waits for {dead}, DEAD_LETTERED on iris. ")
+    assert f"arc tasks retry {dead};" in warning
+    if words:
+        return
+    assert submitted(desk, raw, "--json").envelope["warnings"] == [], "it is there already"
+    assert counts_after_a_run(desk) == {"CANCELLED": 2, "READY": 1}, "as it was told"
+    assert desk.arc("tasks", "retry", dead).code == 0
+    assert counts_after_a_run(desk) == {"PENDING": 2, "READY": 1}, "what was to be typed helps"
+
+
+def counts_after_a_run(desk: Desk) -> Any:
+    desk.arc("sensors", "run", "fleet-graphs")
+    (seen,) = desk.arc("dag", "list", "--json").data["dags"]
+    return seen["counts"]
+
+
+def test_a_graph_that_runs_whatever_became_of_a_task_is_not_warned_of(desk: Desk) -> None:
+    (dead,) = dies(desk, "iris", 1)
+    edge = {"task": dead, "on_failure": "run"}
+    raw = json.dumps({"title": "T", "tasks": {"a": {"subject": "a", "after": [edge]}}}).encode()
+    assert submitted(desk, raw, "--json").envelope["warnings"] == []
+
+
 def test_what_is_to_be_given_of_a_dead_task_is_cancelled_at_once_and_says_so(desk: Desk) -> None:
     """Fails when only edges are judged: nothing is said of a task that never runs."""
     (dead,) = dies(desk, "iris", 1)
