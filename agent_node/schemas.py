@@ -6,16 +6,14 @@ not found here is found by the package; what is found is refused by every draft 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from importlib import import_module
 
+from .patterns import fault_of_pattern
 from .strict import JsonObject, JsonValue, kind_of
 
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 Fault = tuple[str, str]  # where it stands, from the schema on, and what is wrong there
 _OTHER_DRAFTS = ("draft-01", "draft-02", "draft-03")
-_read_pattern: Callable[[str], object] = import_module("re._parser").parse
 
 
 def fault_of(schema: JsonObject) -> Fault | None:
@@ -90,11 +88,8 @@ def _count(value: JsonValue) -> str | None:
 def _pattern(value: JsonValue) -> str | None:
     if not isinstance(value, str):
         return f"a {kind_of(value)} where a pattern belongs"
-    try:
-        _read_pattern(value)
-    except (re.error, RecursionError, OverflowError) as error:
-        return f"is no regular expression: {error}"
-    return None
+    fault = fault_of_pattern(value)
+    return None if fault is None else f"is no regular expression: {fault}"
 
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
