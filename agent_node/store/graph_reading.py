@@ -20,6 +20,7 @@ from ..graph_words import (
 )
 from ..graphs import Derived
 from ..readiness import came_of
+from ..task import State
 from .purses import totals
 from .transaction import Transaction
 
@@ -134,7 +135,8 @@ def edges_seen(tx: Transaction, uids: Iterable[str]) -> dict[str, tuple[EdgeSeen
 
 _ONE = """
 SELECT uid, subject, state, source, coalesce(json_extract(spec, '$.created_at'), ''), completed_at,
-       cost_usd, failure_reason, json_extract(spec, '$.dag')
+       cost_usd, failure_reason, EXISTS (SELECT 1 FROM fell f WHERE f.uid = task.uid),
+       json_extract(spec, '$.dag')
   FROM task WHERE uid = ?
 """
 
@@ -143,10 +145,12 @@ def _graph_of_one(tx: Transaction, uid: str) -> GraphShown | None:
     row = tx.db.execute(_ONE, (uid,)).fetchone()
     if row is None or row[-1] is not None:
         return None
-    _, subject, state, by, created_at, ended_at, cost, because, _ = row
+    _, subject, state, by, created_at, ended_at, cost, because, fell, _ = row
     came = came_of(state, because)
     as_graph: GraphState = "running"
-    if came is not None:
+    if state == State.CANCELLED and not fell:
+        as_graph = "cancelled"  # by a person, and by no edge
+    elif came is not None:
         as_graph = "failed" if came == "badly" else "completed"
     facts = GraphFacts(
         id=uid, title=subject, key=None, state=as_graph, reason="", by=by, created_at=created_at,

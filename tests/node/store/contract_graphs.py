@@ -53,6 +53,13 @@ def states(node: NodeAtHand, graph: Graph) -> dict[str, str]:
     return {str(one.name): one.state for one in shown.members}
 
 
+def alone(node: NodeAtHand, number: int) -> str:
+    """How a task that is in no graph stands as a graph of one."""
+    shown = node.ask(g.ShowGraph(uid(number)))
+    assert shown is not None
+    return shown.facts.state
+
+
 def event_number(event: JsonObject) -> int:
     number = event["seq"]
     assert isinstance(number, int)
@@ -93,6 +100,25 @@ _NOT_FOLLOWED = "dag_not_followed"
 
 
 class KeepsGraphs(Contract):
+    def test_a_task_that_is_in_no_graph_is_a_graph_of_one_that_ends_as_graphs_end(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails when who was cancelled by a person has failed: a graph is `cancelled` then."""
+        edges = {3: "fail", 4: "skip", 5: "run"}
+        node.has(a_task(1, max_attempts=1))
+        node.has(*(a_task(number, depends_on=[{"uid": uid(1), "on_failure": what}])
+                   for number, what in edges.items()))  # fmt: skip
+        node.has(a_task(6, not_before="2027-01-01T00:00:00Z"), a_task(7, max_attempts=1))
+        assert {alone(node, number) for number in (1, 3, 4, 5, 6, 7)} == {"running"}
+        node.finish(node.running(), "failed")
+        node.say(c.Cancel(uid(6), "no more"))
+        ends = {number: alone(node, number) for number in (1, 3, 4, 5, 6)}
+        assert ends == {1: "failed", 3: "failed", 4: "completed", 5: "running", 6: "cancelled"}
+        node.say(c.Cancel(uid(1), "nor this"))
+        assert (alone(node, 1), alone(node, 3)) == ("cancelled", "failed")
+        node.say(c.RetryNow(uid(6), "after all"))
+        assert alone(node, 6) == "running"
+
     def test_only_what_waits_for_nothing_is_ready(self, node: NodeAtHand) -> None:
         graph = a_graph(a=[], b=["a"], c=["a", "b"])
         assert submit(node, graph) == g.Submitted(graph.id, "added", 3)
