@@ -20,6 +20,7 @@ from arc.links import Link
 
 from . import Told, exit_of
 from .dead import Pile, pick, pile_of
+from .dead_awaited import nobody_waits_for
 from .everybody import incarnation_of, link_of, partial
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ async def _replaced(hub: Hub, letters: Sequence[Letter], decision: Decision) -> 
         raise WrongUse(f"dead edit: {letter.task.uid} is part of graph {letter.task.dag}, whose "
                        "other tasks wait for it and for no other: its body stays",
                        hint="retry it, or cancel the graph and submit another")  # fmt: skip
+    warnings = await nobody_waits_for(hub, letter.task.uid)
     fields: JsonObject = {"tasks": [_copy_of(letter, decision, hub.mint())], "by": decision.by,
                           "whole": True, "dry_run": decision.dry_run,
                           **await incarnation_of(link)}  # fmt: skip
@@ -170,13 +172,12 @@ async def _replaced(hub: Hub, letters: Sequence[Letter], decision: Decision) -> 
         "because": added.because.text if added.because else "",
     }  # fmt: skip
     results, unread = [result], list[JsonObject]()
-    warnings: tuple[str, ...] = ()
     if added.outcome != "refused":
         try:
             said = await _told(link_of(hub, letter.node), [letter], _instead(added.uid, decision))
         except ArcError as error:
             said, unread = [], [partial(letter.node, error)]
-            warnings = _both_there(added.uid, letter, decision)
+            warnings = (*warnings, *_both_there(added.uid, letter, decision))
         results += said
         if added.outcome == "added" and any(one["outcome"] == "refused" for one in said):
             results.append(await _taken_back(link, result, decision))

@@ -277,7 +277,8 @@ def test_a_copy_whose_dead_one_could_not_be_told_is_named(
         ran = desk.arc("dead", "edit", task, "--body-file", "-", "--json", stdin=b"new")
     assert ran.code == 3
     (copy,) = ran.data["results"]
-    (warning,) = ran.envelope["warnings"]
+    (unseen, warning) = ran.envelope["warnings"]
+    assert unseen.startswith("iris did not say who waits: ")
     assert (copy["outcome"], warning.startswith(f"{copy['uid']} is in the hub's queue")) == (
         "added", True)
     desk.nodes.machines["iris"].off = False
@@ -296,6 +297,41 @@ def test_a_new_body_is_a_new_task_in_the_place_of_the_dead_one(desk: Desk) -> No
     assert shown["node"] == "inbox"
     assert (shown["task"]["body"], shown["task"]["ref"], shown["task"]["skills"]) == (
         "new", task, ["x"])
+
+
+@pytest.mark.parametrize("words", [("--dry-run",), ()])
+@pytest.mark.parametrize("tie", ["--after", "--context"])
+def test_what_others_wait_for_keeps_its_body(
+    desk: Desk, tie: str, words: tuple[str, ...]
+) -> None:
+    """Seen to fail: its copy ran, and what waited for it stayed cancelled without a word."""
+    (dead,) = dies(desk, "iris", 1)
+    what = f"task:{dead}:output" if tie == "--context" else dead
+    behind = desk.arc("tasks", "add", "then this", tie, what, "--json").data["results"][0]["uid"]
+    edit = ("dead", "edit", dead, "--body-file", "-", *words)
+    for _ in range(2):  # before its queue was told of that end, and after it
+        said = desk.arc(*edit, stdin=b"new")
+        assert said.code == 2
+        assert f"1 other task waits for {dead} and for no copy of it ({behind})" in said.err
+        desk.arc("sensors", "run", "fleet-graphs")
+    assert [one["uid"] for one in desk.arc("dead", "list", "--json").data["dead"]] == [dead]
+
+
+def test_what_waited_for_it_whatever_became_of_it_does_not_keep_its_body(desk: Desk) -> None:
+    (dead,) = dies(desk, "iris", 1)
+    assert desk.arc("tasks", "add", "then this", "--after", f"{dead}:run").code == 0
+    desk.arc("sensors", "run", "fleet-graphs")
+    ran = desk.arc("dead", "edit", dead, "--body-file", "-", "--json", stdin=b"new")
+    assert (ran.code, ran.envelope["warnings"]) == (0, [])
+
+
+def test_who_waits_on_a_node_that_does_not_answer_is_not_known_and_said(desk: Desk) -> None:
+    (dead,) = dies(desk, "iris", 1)
+    desk.nodes.switch_off("loom")
+    ran = desk.arc("dead", "edit", dead, "--body-file", "-", "--json", stdin=b"new")
+    (warning,) = ran.envelope["warnings"]
+    assert warning.startswith("loom did not say who waits: ")
+    assert warning.endswith(f"what waits there for {dead} stays behind")
 
 
 def test_needs_you_counts_them_by_kind_and_names_the_command(desk: Desk) -> None:
