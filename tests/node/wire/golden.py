@@ -23,11 +23,15 @@ TASK = {
     "skills": ["ops"], "source": "human:ada", "origin": "human:ada", "tint": "blue",
     "created_at": "2026-03-10T03:00:00.000Z",
 }  # fmt: skip
-OFFER = {
+OFFER: dict[str, Any] = {
     "xfer": xfer(1),
     "task": {"uid": uid(2), "subject": "from afar", "epoch": 4, "created_at": None},
     "sha256": "462ce072adc45011e4d257ab3ed9432c86a3db737d2d8718b7951469958e01d8",
 }
+FAILED = {"n": 1, "node": "forge", "incarnation": "f", "agent": "ada", "outcome": "failed",
+          "counted": True, "error_kind": "crash", "claimed_at": "2026-03-10T03:10:00.000Z",
+          "ended_at": "2026-03-10T03:11:00.000Z", "blamed": False}  # fmt: skip
+UNBLAMED = {**OFFER, "task": {**OFFER["task"], "attempts": [FAILED]}}
 ADD = {"do": "add", "tasks": [TASK]}
 ESCROW = {"do": "escrow", "to": "loom", "why": "stolen", "lease_s": 60, "moves": [a_move(1)]}
 HOLD = {"do": "hold", "from": "forge", "why": "stolen", "moves": [OFFER]}
@@ -134,6 +138,7 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     "artifact-put-other-bytes": [HUB, WANTING, {**PUT, "data": "SGVsbG8="}],
     "artifact-put-unawaited": [HUB, PUT],
     "artifacts-missing": [HUB, WANTING, {"do": "artifacts_missing", "limit": 10}],
+    "show-unblamed": [HUB, {**HOLD, "moves": [UNBLAMED]}, {"do": "show", "uid": uid(2)}],
     "pause": [{"do": "pause", **PERSON}],
     "resume": [{"do": "pause", **PERSON}, {"do": "resume", **PERSON}],
     "drain": [{"do": "drain", "deadline_s": 600, "then": "wait", **PERSON}],
