@@ -38,6 +38,7 @@ class Purse:
     spent: Decimal = NOTHING
     reserved: Decimal = NOTHING
     urgent_overdraft: bool = False
+    alone: bool = False  # no hub was ever met where it is kept: nobody there can type `arc`
 
     @property
     def remaining(self) -> Decimal:
@@ -76,7 +77,8 @@ def _way_out(purse: Purse, asks: Decimal) -> str:
             f"; it never starts with that, but with: {key_of(purse.scope, enough)}{smaller}")
     when = "it starts when enough is given back, or at once" if comes_back(purse, asks) else (
         "it never starts with that, but")  # fmt: skip
-    return f"; {when} with: arc dag budget {purse.scope.removeprefix(DAG)} {enough}"
+    who = "agent-node" if purse.alone else "arc"
+    return f"; {when} with: {who} dag budget {purse.scope.removeprefix(DAG)} {enough}"
 
 
 def comes_back(purse: Purse, asks: Decimal) -> bool:

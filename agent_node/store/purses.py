@@ -31,7 +31,8 @@ def purse_of(tx: Transaction, scope: str) -> Purse | None:
         return None
     day = day_of(scope, tx.now)
     spent, reserved = totals(tx, scope, day)
-    return Purse(scope, day, amount_of(limit), spent, reserved, bool(overdraft))
+    return Purse(scope, day, amount_of(limit), spent, reserved, bool(overdraft),
+                 alone=tx.node.hub is None)  # fmt: skip
 
 
 def totals(tx: Transaction, scope: str, day: str) -> tuple[Decimal, Decimal]:

@@ -51,6 +51,27 @@ def test_a_whole_graph_is_made_and_waited_for(node: Node) -> None:
     assert value == {"found": 7}
 
 
+def test_a_graph_is_allowed_more_on_a_node_that_has_no_hub(node: Node) -> None:
+    """Fails where nothing there raises the limit of a graph, and the reason names what cannot."""
+    node.start()
+    dear = {"title": "dear", "budget_usd": "1", "tasks": {
+        "one": {"subject": "one", "body": "true", "max_cost_usd": "5"}}}  # fmt: skip
+    maker = node.add(f"{NODE} spawn --graph - <<'END'\n{json.dumps(dear)}\nEND")
+    node.until(maker, "COMPLETED")
+    (graph,) = node.cli("dag", "list")["data"]["dags"]
+    (one,) = node.cli("dag", "show", graph["id"])["data"]["tasks"]
+    (held,) = node.until(one["uid"], "PENDING")["blocked_by"]
+    command = f"agent-node dag budget {graph['id']} 5"
+    assert held["text"].endswith(f"it never starts with that, but with: {command}")
+    said = node.cli(*command.split()[1:], "--dry-run")["data"]
+    assert (said["was_usd"], said["limit_usd"], said["dry_run"], said["waiting"]) == (
+        "1", "5", True, None)
+    assert node.cli("show", one["uid"])["data"]["task"]["state"] == "PENDING"
+    said = node.cli(*command.split()[1:])["data"]
+    assert (said["waited"], said["waiting"], said["limit_usd"]) == (1, 0, "5")
+    node.until(one["uid"], "COMPLETED")
+
+
 def test_a_task_waits_for_another_and_a_person_may_skip_it(node: Node) -> None:
     node.start()
     first = node.add("exit 1", max_attempts=1)
