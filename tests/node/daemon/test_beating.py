@@ -19,6 +19,7 @@ from agent_node.config import AgentSettings, NodeSettings
 from agent_node.home import Home
 from agent_node.runs import Run, Runs
 from agent_node.store.sqlite import SqliteStore, open_store
+from agent_node.strict import JsonObject
 from agent_node.task import task_from
 from agent_node.validating import Validating
 from tests.builders import FakeClock, a_task, an_agent, uid
@@ -140,7 +141,7 @@ def begin_to_judge(stage: Stage, place: Path) -> None:
         def hand_over(self, *_: object) -> None: ...
 
     stage.run.folder = create_folder(str(place), uid(), 1)
-    pattern = {"kind": "regex", "pattern": "x"}
+    pattern: JsonObject = {"kind": "regex", "pattern": "x"}
     stage.run.judged = task_from({"uid": uid(), "subject": "x", "validate": pattern})
     agent = AgentSettings(name="iris", run=("sh",))
     nothing: Any = None

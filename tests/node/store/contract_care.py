@@ -201,7 +201,8 @@ class Cares(Contract):
         fails(iris, "iris")
         ready_again(iris)
         given = iris.gives_away(xfer(1), iris.task(uid()))
-        assert [one["blamed"] for one in given.attempts] == [False, False]
+        said = [one.get("blamed") for one in given.attempts if isinstance(one, dict)]
+        assert said == [False, False]
         loom.takes(xfer(1), given, giver="iris")
         for _ in range(3):
             assert fails(loom, "loom").state == "RETRYING"
