@@ -140,6 +140,8 @@ def test_what_stands_in_place_of_a_name_is_refused_or_waits_in_one_piece(
     fleet: RealFleet, seen: Path, canary: Path
 ) -> None:
     """No part of it is a task's, a node's or a file's name, and nothing of it is started."""
+    late = {"subject": "waits", "uid": ANY_UID, "not_before": "2099-01-01T00:00:00Z"}
+    assert by_import(fleet, [late]).code == 0  # what is given of nobody's task is not added at all
     for number, payload in enumerate(payloads(canary)[::4]):
         field = NO_NAMES[number % len(NO_NAMES)]
         ran = by_import(fleet, [{"subject": "x", field: payload}])
