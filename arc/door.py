@@ -7,8 +7,9 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from agent_node.errors import BadInput
 from agent_node.lines import Lines, line_of
@@ -17,6 +18,9 @@ from agent_node.strict import LINE_MAX, JsonObject, JsonValue, decode_object
 
 from .errors import ArcError, OtherFleet, OtherHub, WaitedTooLong, WrongUse
 from .operations import Told
+
+if TYPE_CHECKING:
+    from .hub import Hub
 
 CHUNK = 256 * 1024
 STARTING_S = 5.0  # a hub that holds the lease opens its socket within this
@@ -102,11 +106,26 @@ def _alone(fleet: Path, op: str, args: JsonObject, by: str) -> Told:
     async def carried_out() -> Told:
         hub = build_hub(settings)
         try:
-            return await operation(op)(hub, {**args, "by": by})
+            unset = await _unset_limit(hub)
+            told = await operation(op)(hub, {**args, "by": by})
+            return replace(told, warnings=(*unset, *told.warnings))
         finally:
             await hub.close()
 
     return asyncio.run(carried_out())
+
+
+async def _unset_limit(hub: Hub) -> tuple[str, ...]:
+    """Why the day's limit of fleet.yaml does not hold; nothing where it does. A queue that takes no
+    word of it gives nothing away either, and whoever asks has to be told how it is.
+    """
+    from .allowance import set_allowance
+
+    try:
+        await set_allowance(hub)
+    except ArcError as error:
+        return (f"the limit in {hub.settings.file.name} (budget) was not set: {error}",)
+    return ()
 
 
 def _names_a_state(fleet: Path) -> bool:

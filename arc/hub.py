@@ -95,6 +95,8 @@ class Hub:
     # By node, the types and models of its tasks that are counted one by one.
     words: defaultdict[str, Words] = field(default_factory=lambda: defaultdict(dict))
     beside: Beside = field(default_factory=Beside)  # what nodes told last beside their reports
+    # What its own queue was told last of the fleet's money, a day and beyond it; None: not yet.
+    allowance: tuple[str | None, bool] | None = None
     polling: set[str] = field(default_factory=set)  # watched files of which a look has not ended
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     read_at: datetime | None = None  # since when it lives by this fleet.yaml; None: its start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 
+from .allowance import set_allowance
 from .endings import Endings
 from .errors import ArcError
-from .journal_work import BUDGET, CRON, FILES, WATCH
+from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
 from .owing import tell_owed
@@ -52,7 +53,6 @@ class Upkeep:
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
     sources_of: FleetSettings | None = None  # whose sources of work are remembered; None: not yet
-    budget: tuple[str | None, bool] | None = None  # as it was said last; None: not yet
 
     async def keep(self) -> None:
         """Until it is cancelled."""
@@ -62,23 +62,42 @@ class Upkeep:
             await asyncio.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Follow what changed; what cannot be followed is said once, and the hub runs on."""
-        try:
-            await self._follow_file()
-            await self.hub.follow_words()
-            await self.listening.follow()
-            await tell_owed(self.hub)
-            await self._set_budget()
-            self._forget_sources()
-            if self.reception is not None:
-                await self.reception.keep()
-            self.schedule.keep_time()
-            self._prune()
-            await self._tell_ends()
-        except (ArcError, OSError) as error:
-            self._complain(str(error))
+        """Follow what changed; what cannot be followed is said once, and keeps no other step from
+        being made: a fleet.yaml that is wrong, say, from a limit that has to hold.
+        """
+        await self._take(
+            self._follow_file, self._allow, self.hub.follow_words, self.listening.follow,
+            self._tell_owed, self._keep_house, self._tell_ends,
+        )  # fmt: skip
+
+    async def before_all(self) -> None:
+        """What has to hold before anything is given away; what fails is said, and tried again."""
+        await self._take(self._allow)
+
+    async def _take(self, *steps: Callable[[], Awaitable[object]]) -> None:
+        troubles: dict[str, None] = {}
+        for step in steps:
+            try:
+                await step()
+            except (ArcError, OSError) as error:
+                troubles[str(error)] = None
+        if troubles:
+            self._complain("\n".join(troubles))
         else:
             self.complained = ""
+
+    async def _allow(self) -> None:
+        await set_allowance(self.hub)
+
+    async def _tell_owed(self) -> None:
+        await tell_owed(self.hub)
+
+    async def _keep_house(self) -> None:
+        self._forget_sources()
+        if self.reception is not None:
+            await self.reception.keep()
+        self.schedule.keep_time()
+        self._prune()
 
     async def _follow_file(self) -> None:
         """A file that cannot be read leaves the last good settings in force."""
@@ -110,21 +129,6 @@ class Upkeep:
             *((FILES, one.name) for one in settings.watch_files),
             *((WATCH, one.name) for one in settings.watch),
         ])  # fmt: skip
-
-    async def _set_budget(self) -> None:
-        """What fleet.yaml says of money becomes the inbox's own rule; to say it again is fine."""
-        settings, work = self.hub.settings, self.hub.journal.work
-        wanted = (settings.budget_per_day, settings.urgent_overdraft)
-        if wanted == self.budget:
-            return
-        last = work.last(BUDGET, "fleet")  # a limit that was taken out while no hub ran
-        if wanted[0] is not None or (last is not None and last.spec != str(wanted)):
-            met = await self.hub.inbox.meet()
-            await self.hub.inbox.ask("set_budget", {
-                "scope": "fleet", "limit_usd": wanted[0], "urgent_overdraft": wanted[1],
-                "by": f"human:{settings.file.name}", "incarnation": met.incarnation})  # fmt: skip
-            work.begin(BUDGET, "fleet", str(wanted), self.hub.clock.now())
-        self.budget = wanted
 
     def _prune(self) -> None:
         now = self.hub.clock.boottime()
@@ -206,7 +210,10 @@ async def run_hub(
 
 
 async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
-    """Each enabled sensor, one after the other: what the first finds out helps the next."""
+    """Each enabled sensor, one after the other: what the first finds out helps the next. None runs
+    where the day's limit cannot be set.
+    """
+    await set_allowance(hub)
     for sensor in hub.sensors:
         if schedule.enabled(sensor.name) and not ended.is_set():
             await schedule.run_now(sensor.name, ONCE)
@@ -215,6 +222,7 @@ async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
 async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -> None:
     reception, listening = Reception(hub), Listening(hub, schedule)
     upkeep = Upkeep(hub, schedule, listening, say, reception)
+    await upkeep.before_all()
     await reception.open()
     listening.start()
     schedule.start()

@@ -92,7 +92,7 @@ ROOMS = (
              " history_rows history_seen history_shares log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running listening keys setup"
+         hub("__init__ __main__ errors settings schedule hub running allowance listening keys setup"
              " upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",

@@ -472,27 +472,6 @@ def test_a_disabled_sensor_is_not_woken(tmp_path: Path) -> None:
     assert [sensor for _, sensor, _ in told] == ["fleet-router"]
 
 
-async def test_the_money_of_the_fleet_is_what_fleet_yaml_says_also_after_it_was_taken_out(
-    tmp_path: Path,
-) -> None:
-    """Run once with the limit only said when it changes: one that was taken out while no hub ran
-    held for ever.
-    """
-    async def limits(per_day: str | None) -> list[object]:
-        hub = a_hub(tmp_path, SystemClock(), sensors=[], nodes=(), budget_per_day=per_day)
-        await upkeep_of(hub, [])._set_budget()
-        scopes = (await hub.inbox.ask("budget"))["scopes"]
-        await hub.close()
-        assert isinstance(scopes, list)
-        return [one["limit_usd"] for one in scopes
-                if isinstance(one, dict) and one["scope"] == "fleet"]
-
-    assert await limits(None) == []
-    assert await limits("12.5") == ["12.5"]
-    assert await limits("12.5") == ["12.5"]
-    assert await limits(None) == []
-
-
 async def test_a_schedule_that_was_taken_out_and_comes_back_begins_anew(tmp_path: Path) -> None:
     """Run once without: a month that it was not wanted was caught up with."""
     night = ScheduleEntry("night", "0 2 * * *", task={"subject": "x"})
