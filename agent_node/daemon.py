@@ -7,7 +7,6 @@ import selectors
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 
 from . import program
@@ -31,7 +30,7 @@ from .news import news_between
 from .processes import become_subreaper, reap_children
 from .queries import Due, Facts, NextDue
 from .replies import Answers
-from .report import Reporter
+from .report import Reporter, withdraw
 from .signals import Signals
 from .starters import Starters
 from .store import Store
@@ -189,8 +188,7 @@ class Daemon:
             self._disk_trouble(error)
         if self.store.broken:
             log("disk_broken", because="the next daemon reads what is really on the disk")
-            with suppress(OSError):  # no report is not an idle node; the disk may refuse this, too
-                self._home.status.unlink(missing_ok=True)
+            withdraw(self._home)  # no report is not an idle node
             os._exit(1)  # closing would sync once more, and a second fsync may lie
         return self._end()
 

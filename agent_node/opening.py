@@ -16,6 +16,7 @@ from .home import Home, HomeLock, connect, holder_of
 
 if TYPE_CHECKING:
     from .replies import Answers
+    from .store import Store
 
 PATIENCE_S = 5.0
 LOOK_EVERY_S = 0.02
@@ -97,7 +98,17 @@ def opened(
                 store, home=home, settings=settings, clock=clock, host=host, fault=fault
             )
             yield answers
-            if host.wrote or woken.readied or not says_stopped(home):
+            if not store.broken and (host.wrote or woken.readied or not says_stopped(home)):
                 report_or_withdraw(home, answers.desk.report())
         finally:
-            store.close()
+            _let_go(store, home)
+
+
+def _let_go(store: Store, home: Home) -> None:
+    try:
+        store.close()
+    finally:
+        if store.broken:  # maybe just now: closing may write, too
+            from .report import withdraw
+
+            withdraw(home)  # no report is not an idle node

@@ -65,8 +65,13 @@ def report_or_withdraw(home: Home, report: JsonObject) -> None:
         write_report(home, report)
     except OSError as error:
         log("report_unwritten", because=error.strerror)
-        with suppress(OSError):
-            home.status.unlink(missing_ok=True)
+        withdraw(home)
+
+
+def withdraw(home: Home) -> None:
+    """No report stands there any more, as far as the disk lets it be taken away."""
+    with suppress(OSError):
+        home.status.unlink(missing_ok=True)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -17,6 +17,7 @@ from .relay import Relay
 from .replies import too_long
 from .strict import LINE_MAX, JsonObject
 from .wire import trouble_line
+from .wreck import any_left
 
 CHUNK = 256 * 1024
 READER_LEFT = 141
@@ -76,7 +77,7 @@ class _Alone:
             found = self._answer(self._lines.take())
             if found is not None:
                 return _relay(found, self._so_far(), self._stdin, self._stdout)
-            if self._session.over:
+            if self._session.over or any_left():  # who comes next reads what the disk kept
                 return FAILED
         return DONE
 

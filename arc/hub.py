@@ -25,6 +25,7 @@ from .decisions.tallying import Waited, Words
 from .decisions.view import FleetView
 from .doubted import Doubted
 from .errors import SensorBroken
+from .fuse import Fuse
 from .journal import Journal
 from .lateness import Lateness
 from .lease import Lease
@@ -101,6 +102,7 @@ class Hub:
     complaint: str = ""  # what is wrong with fleet.yaml since it was changed; "": it is obeyed
     read_at: datetime | None = None  # since when it lives by this fleet.yaml; None: its start
     takes_over: bool = False  # a person's word: speak above every other hub of this fleet
+    fuse: Fuse = field(default_factory=Fuse)  # blown: this process may not go on
     schedule: Schedule | None = None  # None: nobody runs the sensors on time here
 
     @cached_property
@@ -151,7 +153,7 @@ class Hub:
             gone = [self.links.pop(name) for name in sorted(self.links.keys() - stay)]
             await asyncio.gather(*(link.close() for link in gone))
             fresh = _open(settings, self.journal, self.lease, clock=self.clock, rng=self.rng,
-                          skip=stay)  # fmt: skip
+                          fuse=self.fuse, skip=stay)  # fmt: skip
             self.links.update(fresh)  # among them the inbox, if it was let go too
             self.inbox = self.links[INBOX]
             return bool(gone or fresh)
@@ -190,9 +192,10 @@ def build_hub(
     """
     clock, rng = clock or SystemClock(), rng or random.Random()  # noqa: S311 - names, no secrets
     lease = Lease.take(settings.state, hub=settings.hub, clock=clock, take_over=take_over)
+    fuse = Fuse()
     try:
         journal = Journal(settings.state / "journal.db", clock)
-        links = _open(settings, journal, lease, clock=clock, rng=rng, skip=frozenset())
+        links = _open(settings, journal, lease, clock=clock, rng=rng, fuse=fuse, skip=frozenset())
     except BaseException:
         lease.close()
         raise
@@ -200,13 +203,13 @@ def build_hub(
     return Hub(
         settings=settings, links=links, inbox=links[INBOX], journal=journal, lease=lease,
         clock=clock, rng=rng, sensors=found.sensors, broken=found.broken, takes_over=take_over,
-        read_at=clock.now(),
+        read_at=clock.now(), fuse=fuse,
     )  # fmt: skip
 
 
 def _open(
     settings: FleetSettings, journal: Journal, lease: Lease, *, clock: Clock, rng: random.Random,
-    skip: frozenset[str],
+    fuse: Fuse, skip: frozenset[str],
 ) -> dict[str, Link]:  # fmt: skip
     """Links for every node but those in `skip` and those that are suspended; none is opened yet."""
     words = HelloWords(
@@ -215,7 +218,7 @@ def _open(
     )  # fmt: skip
     absent = skip | frozenset(journal.words.suspended())
     links = open_links(settings, words, clock=clock, rng=rng, is_fenced=journal.words.is_fenced,
-                       skip=absent)  # fmt: skip
+                       broke=fuse.blow, skip=absent)  # fmt: skip
     return {name: link for name, link in links.items() if name not in skip}
 
 

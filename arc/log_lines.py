@@ -29,6 +29,7 @@ LINES: Final[dict[str, str]] = {
     "history_not_believed": "a node told of its past what cannot be; those times are left out",
     "hub_started": "a hub began to run",
     "hub_stopped": "it ended by itself",
+    "inbox_disk_broken": "the disk under the hub's own queue failed, and the hub ended",
     "node_draining": "a person drains a node",
     "node_fenced": "a person said that a machine is off",
     "node_joined": "a machine joined the fleet",

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from agent_node.strict import JsonObject
 
 from .allowance import set_allowance
 from .endings import Endings
-from .errors import ArcError
+from .errors import ArcError, MachineFailed
 from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
@@ -202,6 +202,10 @@ async def run_hub(
         with signals(ended):
             await (_once(hub, schedule, ended) if once else _stay(hub, schedule, ended, say))
         hub.journal.runs.log("hub_stopped")
+    except MachineFailed as failed:
+        with suppress(ArcError):  # which may lie on the same disk
+            hub.journal.runs.log("inbox_disk_broken", fields={"because": str(failed)[:WHY_MAX]})
+        raise
     finally:
         await schedule.stop()
         hub.schedule = None
@@ -217,6 +221,7 @@ async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
     for sensor in hub.sensors:
         if schedule.enabled(sensor.name) and not ended.is_set():
             await schedule.run_now(sensor.name, ONCE)
+            hub.fuse.check()
 
 
 async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -> None:
@@ -228,7 +233,8 @@ async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -
     schedule.start()
     keeping = asyncio.create_task(upkeep.keep(), name="upkeep")
     try:
-        await _first_of(keeping, asyncio.create_task(ended.wait(), name="stop"))
+        await _first_of(keeping, asyncio.create_task(ended.wait(), name="stop"),
+                        asyncio.create_task(hub.fuse.blown(), name="fuse"))  # fmt: skip
     finally:
         keeping.cancel()
         await listening.stop()

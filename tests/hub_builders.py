@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
+from arc.fuse import Fuse
 from arc.hub import INBOX, Hub, domain_table
 from arc.journal import Journal
 from arc.lease import Lease
@@ -58,12 +59,13 @@ def a_hub(
     settings = settings_for(place, **fields)
     lease = Lease.take(settings.state, hub="arc", clock=clock, machine="here")
     words = HelloWords("arc0", "arc", lease.term, lease.instance, domain_table(settings.domains))
-    inbox = InboxLink(settings.state / INBOX, words, clock=clock)
+    fuse = Fuse()
+    inbox = InboxLink(settings.state / INBOX, words, clock=clock, broke=fuse.blow)
     found = find_sensors(settings, offered=())
     return Hub(
         settings=settings, links={**(links or {}), INBOX: inbox}, inbox=inbox,
         journal=Journal(settings.state / "journal.db", clock), lease=lease, clock=clock,
-        rng=Random(7), sensors=found.sensors if sensors is None else tuple(sensors),
+        rng=Random(7), fuse=fuse, sensors=found.sensors if sensors is None else tuple(sensors),
     )
 
 

@@ -44,7 +44,7 @@ ROOMS = (
     Room("The home and its settings",
          "The node's folder, its lock, its clock and its node.toml.",
          node("home author plain_files mounts config stand_in new_toml toml_table toml_lines clock"
-              " failpoints log artifacts uploads removal")),
+              " failpoints wreck log artifacts uploads removal")),
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
@@ -92,8 +92,8 @@ ROOMS = (
              " history_rows history_seen history_shares log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running allowance listening keys setup"
-             " upgrade_package unit")),
+         hub("__init__ __main__ errors settings schedule hub running fuse allowance listening"
+             " keys setup upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_kinds config_model config_sources config_settings config_work"

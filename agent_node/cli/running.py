@@ -15,6 +15,7 @@ from agent_node.envelope import Answer, Exit, Trouble, failure, success
 from agent_node.errors import BadInput, DiskBroken, NodeError, is_of_the_disk
 from agent_node.home import private_umask
 from agent_node.text import safe_text
+from agent_node.wreck import end_with
 
 from .around import Around, ReaderLeft, real_door
 from .catalogue import COMMANDS, Runnable, overview
@@ -62,7 +63,7 @@ def run_here(words: Sequence[str]) -> int:
     code = run_command(words, around)
     if code in (Exit.CLOSED_PIPE, Exit.FAILED):
         _forget_output()
-    return code
+    return end_with(code)
 
 
 def _forget_output() -> None:

@@ -39,5 +39,9 @@ class Store(Protocol):
     def has_ready(self) -> bool:
         """Whether any task is READY."""
 
+    @property
+    def broken(self) -> bool:
+        """Whether the disk failed: all is refused from then on, until it is opened anew."""
+
     def close(self) -> None:
         """Let go of the database."""

@@ -13,6 +13,7 @@ from typing import NoReturn
 from ..errors import DiskBroken, DiskTrouble, StoreCorrupt, StoreNewer, StoreUnusable
 from ..failpoints import failpoint
 from ..queries import InForce
+from ..wreck import let_go
 from .schema import STEPS, VERSION, statements
 from .transaction import Transaction
 
@@ -51,8 +52,8 @@ def open_database(path: Path, *, journal: str) -> sqlite3.Connection:
             _configure(db, path, journal)
             _migrate(db, path, fresh=fresh)
             _check_schema(db, path)
-        except BaseException:
-            db.close()
+        except BaseException as error:
+            let_go(db, broken=_is_io(error))
             raise
     return db
 
@@ -184,6 +185,23 @@ def translated(path: Path) -> Iterator[None]:
         raise corrupt(path, error) from error
 
 
+@contextmanager
+def given_up(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """What fails inside is an error of ours, and the connection is let go of."""
+    try:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            translate(error, path)
+    except BaseException as error:
+        let_go(db, broken=isinstance(error, DiskBroken))
+        raise
+
+
+def _is_io(error: BaseException) -> bool:
+    return (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_IOERR")
+
+
 def translate(error: sqlite3.Error | OSError, path: Path) -> NoReturn:
     """The same for one error, where a `with` would be felt: around every transaction.
 
@@ -197,7 +215,7 @@ def translate(error: sqlite3.Error | OSError, path: Path) -> NoReturn:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         raise corrupt(path, error) from error
-    if name.startswith("SQLITE_IOERR"):
+    if _is_io(error):
         raise DiskBroken(
             f"{path}: {error} ({name}): whether the change is on the disk is not known; the queue"
             " has to be opened anew"

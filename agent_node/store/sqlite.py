@@ -18,9 +18,18 @@ from ..errors import DiskBroken
 from ..failpoints import failpoint
 from ..queries import Query
 from ..task import UNDERWAY, State
+from ..wreck import let_go
 from . import hearsay, quarantining
 from .counting import counted
-from .database import check_whole, corrupt, lengthen_log, open_database, translate, translated
+from .database import (
+    check_whole,
+    corrupt,
+    given_up,
+    lengthen_log,
+    open_database,
+    translate,
+    translated,
+)
 from .forgetting import any_graphs
 from .generation import GenerationFile, Mark, judge, machine_id
 from .history import unknown_attempts
@@ -87,11 +96,16 @@ class SqliteStore:
 
     def _carry_out(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
         self.applied += 1
+        self._check_disk()
         try:
             return self._in_transaction(commands, dry_run=dry_run)
         except DiskBroken:
             self.broken = True
             raise
+
+    def _check_disk(self) -> None:
+        if self.broken:
+            raise DiskBroken(f"{self.path}: the disk failed before; it has to be opened anew")
 
     def _in_transaction(self, commands: Sequence[Command[Any]], *, dry_run: bool) -> list[object]:
         try:
@@ -162,15 +176,25 @@ class SqliteStore:
         return cast("Answer", answered)
 
     def read_all(self, queries: Sequence[Query[Any]]) -> list[Any]:
-        """Answer them all from one and the same moment."""
-        with translated(self.path):
-            self._db.execute("BEGIN")
-            try:
-                tx = self._transaction()
-                return [answer(tx, query) for query in queries]
-            finally:
-                if self._db.in_transaction:  # SQLite may have rolled back by itself
-                    self._db.execute("ROLLBACK")
+        """Answer them all from one and the same moment. A read that fails breaks as a sync does:
+        within a command it always did, and what cannot be read is no ground to write upon.
+        """
+        self._check_disk()
+        try:
+            with translated(self.path):
+                return self._read(queries)
+        except DiskBroken:
+            self.broken = True
+            raise
+
+    def _read(self, queries: Sequence[Query[Any]]) -> list[Any]:
+        self._db.execute("BEGIN")
+        try:
+            tx = self._transaction()
+            return [answer(tx, query) for query in queries]
+        finally:
+            if self._db.in_transaction:  # SQLite may have rolled back by itself
+                self._db.execute("ROLLBACK")
 
     @property
     def has_ready(self) -> bool:
@@ -183,13 +207,13 @@ class SqliteStore:
         return str(state)
 
     def close(self) -> None:
-        """Let go of the database and of the generation file."""
+        """Let go of the database and of the generation file; a disk that failed syncs no more."""
         try:
-            if self.unraised:
+            if self.unraised and not self.broken:
                 self.apply(commands.Raise())
         finally:
             self._file.close()
-            self._db.close()
+            let_go(self._db, broken=self.broken)
 
     def settle_in(
         self, *, machine: str, unknown_attempts: list[str], distrust: str = ""
@@ -249,16 +273,9 @@ class SqliteStore:
 
 
 def open_store(
-    home: Path,
-    *,
-    name: str | None,
-    clock: Clock,
-    rng: Random | None = None,
-    journal: str = "wal",
-    queue_max: int = 10_000,
-    machine: str | None = None,
-    check: bool = False,
-) -> SqliteStore:
+    home: Path, *, name: str | None, clock: Clock, rng: Random | None = None, journal: str = "wal",
+    queue_max: int = 10_000, machine: str | None = None, check: bool = False,
+) -> SqliteStore:  # fmt: skip
     """The store of this home. The caller holds the home's lock. `name` None: whoever's it is.
 
     `check` is for who stays: it reads the whole file, and lays out the log for many commits.
@@ -267,7 +284,7 @@ def open_store(
     chance = rng or SystemRandom()
     here = machine or machine_id()
     db = open_database(path, journal=journal)
-    try:
+    with given_up(db, path):
         if check:
             check_whole(db, path)
         if name is not None:
@@ -279,10 +296,4 @@ def open_store(
         store.settle_in(machine=here, unknown_attempts=unknown_attempts(db, home / "tasks"))
         if check:
             lengthen_log(path)
-    except (sqlite3.Error, OSError) as error:
-        db.close()
-        translate(error, path)
-    except BaseException:
-        db.close()
-        raise
     return store

@@ -14,6 +14,7 @@ from agent_node.envelope import Exit, Trouble, failure
 from agent_node.errors import NodeError
 from agent_node.home import private_umask
 from agent_node.text import safe_text
+from agent_node.wreck import end_with
 from arc.errors import ArcError, WrongUse, machine_failed
 
 from .around import Around, ReaderLeft, here, surrounded_by
@@ -60,7 +61,7 @@ def run_here(words: Sequence[str]) -> int:
     code = run_command(words, around)
     if code in (Exit.CLOSED_PIPE, Exit.FAILED):
         _forget_output()
-    return code
+    return end_with(code)
 
 
 def _forget_output() -> None:

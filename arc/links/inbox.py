@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +12,12 @@ from typing import NamedTuple
 from agent_node.clock import Clock, iso, parse_iso
 from agent_node.commands import Wake
 from agent_node.desk import Session
-from agent_node.errors import NodeError
+from agent_node.errors import DiskBroken, NodeError
 from agent_node.home import Home, HomeLock, check_home
 from agent_node.lines import line_of
 from agent_node.opening import opened
 from agent_node.replies import Answers
+from agent_node.report import withdraw
 from agent_node.strict import LINE_MAX, JsonObject, decode_object
 from agent_node.text import safe_text
 from arc.durable import write_durably
@@ -30,6 +32,7 @@ from .answers import (
     parse_greeting,
     parse_met,
     refusal,
+    text_of,
 )
 
 log = logging.getLogger("arc.links")
@@ -61,10 +64,14 @@ class InboxLink:
 
     One request at a time, each a whole transaction, and no waiting inside one. Nothing is ever
     dispatched here, so a `hold` into it needs `even_if_stopped`. A queue that another instance of
-    the hub left here is quarantined: that one may still give the same tasks away.
+    the hub left here is quarantined: that one may still give the same tasks away. Once its disk
+    failed nothing is asked of it any more, and `broke` is told why: only another process may go on.
     """
 
-    def __init__(self, home: Path, words: HelloWords, *, clock: Clock) -> None:
+    def __init__(
+        self, home: Path, words: HelloWords, *, clock: Clock,
+        broke: Callable[[str], None] = lambda because: None,
+    ) -> None:  # fmt: skip
         self.name = NAME
         self.requests = 0
         self.met: Met | None = None
@@ -76,6 +83,7 @@ class InboxLink:
         self._said: _Said | None = None
         self._listener: EventHeard | None = None
         self._closed = False
+        self._broke, self._broken = broke, ""  # why nothing is asked any more
 
     async def ask(
         self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
@@ -122,6 +130,8 @@ class InboxLink:
             return self._answers
         if self._closed:
             raise NodeUnreachable(self.name, "the hub has closed its inbox; nothing was asked")
+        if self._broken:
+            raise NodeUnreachable(self.name, self._broken)
         try:
             answers = self._enter()
             greeting = parse_greeting(answers.greeting())
@@ -131,6 +141,8 @@ class InboxLink:
             raise
         except (NodeError, OSError) as error:
             self._held.close()
+            if isinstance(error, DiskBroken):
+                self._break_off(str(error))
             text = f"the hub's own queue cannot be opened: {error}; nothing was asked"
             raise NodeUnreachable(self.name, text) from error
         self._answers = answers
@@ -171,6 +183,8 @@ class InboxLink:
             try:
                 answers.desk.store.apply(Wake())
             except NodeError as error:
+                if answers.desk.store.broken:
+                    self._break_off(str(error))
                 raise NodeUnreachable(self.name, f"{error}; nothing was asked") from error
 
     def _report(self, answers: Answers, fields: JsonObject) -> JsonObject:
@@ -195,9 +209,21 @@ class InboxLink:
             raise NodeRefused(self.name, "line_too_long", text)
         said = decode_object(answers.answer(self._session, line[:-1]))
         result = said.get("result")
+        if answers.desk.store.broken:
+            self._break_off(text_of(said.get("error"), "message"))
         if said.get("ok") is True and isinstance(result, dict):
             return result
+        if self._broken and not changes(do, fields):
+            raise NodeUnreachable(self.name, self._broken)
         raise refusal(self.name, do, said.get("error"), changes=changes(do, fields))
+
+    def _break_off(self, because: str) -> None:
+        """What this connection would answer may not be on the disk: it answers nothing more."""
+        self._answers = self.met = self._said = None
+        self._broken = (f"its disk failed ({because}); this hub ends, so that the next one reads "
+                        "what is really there; nothing was asked")  # fmt: skip
+        withdraw(self._home)
+        self._broke(self._broken)
 
 
 def _stands_still(status: JsonObject) -> bool:

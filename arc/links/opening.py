@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_node.clock import Clock
@@ -22,13 +23,16 @@ def open_links(
     clock: Clock,
     rng: random.Random,
     is_fenced: Fenced,
+    broke: Callable[[str], None] = lambda because: None,
     skip: frozenset[str] = frozenset(),
 ) -> dict[str, Link]:
     """Every node's link by its name, and `inbox`; those in `skip` (suspended) have none.
 
-    Nothing is connected yet: the first request, `meet` or `listen` does that.
+    Nothing is connected yet: the first request, `meet` or `listen` does that. `broke` is told when
+    the disk under the hub's own queue failed.
     """
-    links: dict[str, Link] = {NAME: InboxLink(settings.state / NAME, words, clock=clock)}
+    inbox = InboxLink(settings.state / NAME, words, clock=clock, broke=broke)
+    links: dict[str, Link] = {NAME: inbox}
     for node in settings.nodes:
         if node.name not in skip:
             links[node.name] = StandingLink(

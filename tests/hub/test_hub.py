@@ -81,7 +81,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[StillLink]:
 
     def open_links(
         settings: FleetSettings, words: HelloWords, *, clock: Clock, rng: Random,
-        is_fenced: Fenced, skip: frozenset[str],
+        is_fenced: Fenced, broke: Callable[[str], None], skip: frozenset[str],
     ) -> dict[str, StillLink]:  # fmt: skip
         fresh = {name: StillLink(name, words)
                  for name in (INBOX, *(node.name for node in settings.nodes)) if name not in skip}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import sqlite3
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +20,8 @@ from agent_node.home import Home, HomeLock
 from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import to_wire
-from arc.errors import NodeRefused, NodeUnreachable
+from agent_node.wreck import _LEFT
+from arc.errors import NodeRefused, NodeUnreachable, OutcomeUnknown
 from arc.links.inbox import WAKE_EVERY_S, InboxLink
 from tests.builders import a_clock, a_task, uid, xfer
 from tests.hub.links.places import words
@@ -185,3 +189,86 @@ async def test_a_copy_of_the_queue_gives_nothing_away(tmp_path: Path) -> None:
         fields: JsonObject = {"to": "iris", "why": "routed", "lease_s": 60, "moves": [move]}
         assert said_of(await copy.ask("escrow", fields))["outcome"] == "refused"
         await copy.close()
+
+
+class Watched:
+    """The connection of a store, which notes what is done with it; a COMMIT meets a bad disk."""
+
+    def __init__(self, db: sqlite3.Connection, *, commits: bool) -> None:
+        self._db, self.commits, self.done = db, commits, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.done.append(name)
+        return getattr(self._db, name)
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        self.done.append(sql)
+        if sql == "COMMIT" and not self.commits:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+            raise error
+        return self._db.execute(sql, *values)
+
+
+def disk_fails(link: InboxLink, where: str) -> Watched:
+    """From now on the disk says no to this: the COMMIT, or the file that is written after it."""
+    assert link._answers is not None
+    store = cast("Any", link._answers.desk.store)
+    store._db = Watched(store._db, commits=where != "commit")
+
+    def refuse(mark: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    if where == "generation":
+        store._file.write = refuse
+        store._raised_at = float("-inf")  # so that it is due
+    return cast("Watched", store._db)
+
+
+@pytest.mark.parametrize(("where", "kept"), [("generation", "exists"), ("commit", "added")])
+async def test_a_queue_whose_disk_failed_is_asked_nothing_more(
+    tmp_path: Path, where: str, kept: str
+) -> None:
+    """Seen to fail: the next `add` was answered `added` on the same connection, whose second sync
+    may say that all is well; and closing it synced once more.
+    """
+    told: list[str] = []
+    link = InboxLink(tmp_path / "inbox", words(), clock=a_clock(), broke=told.append)
+    await link.ask("status")
+    watched = disk_fails(link, where)
+    add: JsonObject = {"tasks": [{"subject": "x", "key": "once"}]}
+    with pytest.raises(OutcomeUnknown):
+        await link.ask("add", add)
+    done = [*watched.done]
+    watched.commits = True  # as a second sync would seem to work
+    assert not Home(tmp_path / "inbox").status.exists(), "no report is not an idle node"
+    for do, fields in (("add", add), ("status", {})):
+        with pytest.raises(NodeUnreachable, match="its disk failed"):
+            await link.ask(do, fields)
+    with pytest.raises(NodeUnreachable, match="this hub ends"):
+        await link.meet()
+    await link.close()
+    assert (watched.done, len(told), watched in _LEFT) == (done, 1, True)
+
+    again = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    assert said_of(await again.ask("add", add))["outcome"] == kept
+    assert len(cast("list[object]", (await again.ask("list"))["tasks"])) == 1
+    await again.close()
+
+
+async def test_a_look_that_cannot_read_the_disk_is_no_refusal(tmp_path: Path) -> None:
+    """A read that fails breaks the queue as a sync does; nothing changed, and asking is safe."""
+    link = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    await link.ask("status")
+    watched = disk_fails(link, "nowhere")
+
+    def unreadable(sql: str, *values: object) -> sqlite3.Cursor:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_READ"
+        raise error
+
+    watched.execute = unreadable  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(NodeUnreachable, match="SQLITE_IOERR_READ"):
+            await link.ask("list")
+    await link.close()

@@ -278,3 +278,19 @@ def test_the_pipes_are_given_back_as_they_were(home: Home) -> None:
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+def test_who_answers_alone_leaves_once_its_disk_failed(home: Home) -> None:
+    """Seen to fail: the same process opened the queue again, and answered `hello` from there."""
+    fails = ("from agent_node import failpoints;"
+             "failpoints._ARMED['generation.before_file'] = 'EIO', 2")  # fmt: skip
+    with a_serve(home.root, before=fails) as serve:
+        serve.hear()
+        serve.say(id=1, do="hello", **HELLO)
+        assert serve.hear()["error"]["code"] == "disk_broken"
+        assert serve.line() == b""
+        assert serve.ended() == 1
+    assert not home.status.exists(), "no report is not an idle node"
+    with a_serve(home.root) as serve:
+        serve.hear()
+        assert serve.ask("hello", **HELLO)["term"] == 3
