@@ -40,6 +40,10 @@ ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "
 # be taken to live again.
 _UNTOLD = ("AND NOT EXISTS (SELECT 1 FROM end_told AS t"
            " WHERE t.uid = task_end.uid AND t.node = task_end.node)")  # fmt: skip
+# A trouble that stands is known for as long as it does, and that it was told as well: else it would
+# begin anew, and be told again.
+_OVER = ("AND NOT EXISTS (SELECT 1 FROM alert WHERE alert.ended_at IS NULL"
+         " AND alert.node = notice.node AND alert.at = notice.at)")  # fmt: skip
 CHUNK = 5_000  # rows that one pruning takes away at most, so that it never takes long
 
 Value = str | int | float | None
@@ -139,9 +143,11 @@ class Journal:
         now = self._clock.now()
         old = iso(now - timedelta(days=KEEP_DAYS))
         with self._rows.transaction():
-            for table in ("run", "line", "ended", "alert", "end_told", "birth",
-                          "owed_cancel", "notice", "tie", "attempt_cost", "delivery"):
+            for table in ("run", "line", "ended", "end_told", "birth",
+                          "owed_cancel", "tie", "attempt_cost", "delivery"):
                 self._forget(table, old)
+            self._forget("alert", old, but="AND ended_at IS NOT NULL")
+            self._forget("notice", old, but=_OVER)
             self._forget("task_end", old, but=_UNTOLD)
             self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])

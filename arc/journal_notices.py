@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from agent_node.clock import Clock, iso, parse_iso
 
-from .decisions.notices import Happened, again_after_s
+from .decisions.notices import TROUBLES, Happened, again_after_s
+from .journal_nodes import ALERTS_A_DAY
 
 if TYPE_CHECKING:
     from .journal import Row, Rows
@@ -43,6 +44,21 @@ class NoticeBook:
                 self._rows.write_many(
                     "INSERT OR IGNORE INTO notice (kind, thing, node, text, at)"
                     " VALUES (?,?,?,?,?)", rows)  # fmt: skip
+
+    def note_troubles(self, standing: Iterable[Happened]) -> None:
+        """What troubles stand: of each node so many are noted that began in 24 hours. One more is
+        noted when there is room again and it still stands: nobody is left untold for good.
+        """
+        since = iso(self._clock.now() - timedelta(days=1))
+        rows = [(one.kind, one.thing, one.node, one.text, iso(one.at), one.kind, one.thing,
+                 one.node, *TROUBLES, since, ALERTS_A_DAY) for one in standing]  # fmt: skip
+        if rows:
+            with self._rows.transaction():
+                self._rows.write_many(
+                    "INSERT INTO notice (kind, thing, node, text, at) SELECT ?,?,?,?,?"
+                    " WHERE NOT EXISTS (SELECT 1 FROM notice WHERE kind = ? AND thing = ?)"
+                    " AND (SELECT count(*) FROM notice WHERE node = ? AND kind IN (?,?)"
+                    " AND at > ?) < ?", rows)  # fmt: skip
 
     def receivers(self, names: Iterable[str]) -> dict[str, Receiver]:
         """Each of these, new ones from now on; those that are not named are forgotten."""

@@ -43,9 +43,9 @@ class FleetNotices:
         """One round over every receiver."""
         entries, book = hub.settings.notify, hub.journal.notices
         receivers = book.receivers(one.name for one in entries)
-        book.note(filter(None, (
+        book.note_troubles(filter(None, (
             of_alert(line.alert.node, line.alert.rule, line.alert.because, line.at)
-            for line in hub.journal.nodes.alerts(ALERTS_MAX) if line.ended_at is None
+            for line in reversed(hub.journal.nodes.alerts(ALERTS_MAX)) if line.ended_at is None
         )))  # fmt: skip
         waiting = [(entry, receivers[entry.name], book.waiting(receivers[entry.name], entry.on))
                    for entry in entries]  # fmt: skip

@@ -14,6 +14,7 @@ DEAD, PARKED, SILENT = "dead_letter", "parked", "node_silent"
 FAILING, GRAPH, BUDGET = "failing", "graph_failed", "over_budget"
 _OF_EVENT = {"task_dead_lettered": DEAD, "task_parked": PARKED, "dag_failed": GRAPH}
 _OF_RULE = {"node_answers": SILENT, "dispatcher_runs": SILENT, "work_succeeds": FAILING}
+TROUBLES = (SILENT, FAILING)  # what an alert of a node is told as
 BUDGET_RULE = "over_budget"
 TEXT_MAX = 300
 TITLE_MAX = 120

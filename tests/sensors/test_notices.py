@@ -106,6 +106,65 @@ def test_a_trouble_of_a_node_is_told_when_it_begins(tmp_path: Path) -> None:
         assert read(told)[0]["groups"][0]["kind"] == "node_silent"
 
 
+def begins(desk: Desk, told: Path, rule: str = "node_answers") -> int:
+    """A trouble of iris begins, and somebody is told or not; how many notices there are then."""
+    desk.hub.journal.nodes.note(Edge(began=(Alert("iris", rule, "gone"),)))
+    look(desk)
+    return len(read(told))
+
+
+def test_of_one_node_three_troubles_a_day_are_told(tmp_path: Path) -> None:
+    """Seen to fail: a node that came and went six times in two hours was told six times. What
+    nobody is ever told of takes no room from what somebody is.
+    """
+    told = tmp_path / "told"
+    with a_desk(tmp_path, a_program(told)) as desk:
+        for rule in ("clock_agrees", "disk_free", "version_agrees"):
+            begins(desk, told, rule)
+        counts = []
+        for _ in range(6):
+            counts.append(begins(desk, told))
+            desk.hub.journal.nodes.note(Edge(ended=(Alert("iris", "node_answers", "gone"),)))
+            desk.minutes_pass(20)
+        assert counts == [1, 2, 3, 3, 3, 3]
+        desk.minutes_pass(24 * 60)
+        assert begins(desk, told) == 4
+
+
+def test_a_node_that_stays_away_is_told_of_when_there_is_room(tmp_path: Path) -> None:
+    """Else the one outage that lasts would be the one that nobody hears of."""
+    told = tmp_path / "told"
+    with a_desk(tmp_path, a_program(told)) as desk:
+        for _ in range(3):
+            begins(desk, told)
+            desk.hub.journal.nodes.note(Edge(ended=(Alert("iris", "node_answers", "gone"),)))
+            desk.minutes_pass(20)
+        assert begins(desk, told) == 3
+        desk.minutes_pass(24 * 60 - 70)
+        assert look(desk).outcome == "skipped"
+        desk.minutes_pass(11)
+        assert look(desk).acted == 1
+        assert [look(desk).outcome for _ in range(3)] == ["skipped"] * 3
+
+
+def test_a_trouble_that_stands_for_months_is_told_once(tmp_path: Path) -> None:
+    """Seen to fail: after thirty days it was forgotten, began, and was told again."""
+    told, gone = tmp_path / "told", Alert("iris", "node_answers", "gone")
+    with a_desk(tmp_path, a_program(told)) as desk:
+        journal = desk.hub.journal
+        assert begins(desk, told) == 1
+        for _ in range(3):
+            desk.minutes_pass(31 * 24 * 60)
+            journal.prune()
+            look(desk)
+        assert (journal.nodes.standing(), len(read(told))) == ((gone,), 1)
+        journal.nodes.note(Edge(ended=(gone,)))
+        journal.prune()
+        assert journal.nodes.alerts() == ()
+        journal.prune()
+        assert journal._rows.read("SELECT * FROM notice") == []
+
+
 def test_one_that_fails_is_tried_again_ever_less_often_and_then_given_up(tmp_path: Path) -> None:
     entry = NotifyEntry("pager", ALL, (sys.executable, "-c", "raise SystemExit(3)"), attempts=4)
     with a_desk(tmp_path, entry) as desk:
