@@ -22,7 +22,8 @@ Command = Annotated[tuple[str, ...], BeforeValidator(parse_command), _COMMAND_SC
 Document = Annotated[dict[str, object], WithJsonSchema({"type": "object"})]
 Amount = Annotated[str, BeforeValidator(parse_amount), _TEXT_SCHEMA]
 Happening = Literal[
-    "dead_letter", "parked", "node_silent", "failing", "graph_failed", "over_budget"
+    "dead_letter", "parked", "node_silent", "failing", "graph_failed", "graph_not_followed",
+    "over_budget",
 ]
 HAPPENINGS: tuple[str, ...] = get_args(Happening)
 

@@ -90,6 +90,13 @@ class NoticeBook:
             " ORDER BY id LIMIT ?", [receiver.told_to, *kinds, BATCH_MAX])  # fmt: skip
         return [_happened(row) for row in rows]
 
+    def lately(self, kind: str, *, since: datetime) -> list[Happened]:
+        """What happened of this kind since then, newest first, whoever was told of it."""
+        rows = self._rows.read(
+            "SELECT * FROM notice WHERE at >= ? AND kind = ? ORDER BY id DESC LIMIT ?",
+            [iso(since), kind, BATCH_MAX])  # fmt: skip
+        return [_happened(row) for row in rows]
+
     def told(self, name: str, up_to: int) -> None:
         """It has everything up to here; on the disk before this returns."""
         with self._rows.transaction(durable=True):

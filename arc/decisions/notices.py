@@ -12,7 +12,9 @@ from agent_node.text import safe_text
 
 DEAD, PARKED, SILENT = "dead_letter", "parked", "node_silent"
 FAILING, GRAPH, BUDGET = "failing", "graph_failed", "over_budget"
-_OF_EVENT = {"task_dead_lettered": DEAD, "task_parked": PARKED, "dag_failed": GRAPH}
+NOT_FOLLOWED = "graph_not_followed"
+_OF_EVENT = {"task_dead_lettered": DEAD, "task_parked": PARKED, "dag_failed": GRAPH,
+             "dag_not_followed": NOT_FOLLOWED}  # fmt: skip
 _OF_RULE = {"node_answers": SILENT, "dispatcher_runs": SILENT, "work_succeeds": FAILING}
 TROUBLES = (SILENT, FAILING)  # what an alert of a node is told as
 BUDGET_RULE = "over_budget"
@@ -45,6 +47,8 @@ def of_events(
         if kind is None:
             continue
         name, because = _name(event), event.get("because")
+        if kind == NOT_FOLLOWED:
+            name += ": it completed, and the graph that follows was not submitted"
         text = f"{name}: {because}" if isinstance(because, str) and because else name
         thing = f"{node}:{at.date()}" if kind == BUDGET else f"{node}:{life}:{event.get('seq')}"
         yield Happened(kind, thing, node, safe_text(text, TEXT_MAX), at)

@@ -11,6 +11,7 @@ from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted, safe_text
 from arc.beside import Beside
+from arc.decisions.notices import NOT_FOLLOWED
 from arc.graph_answers import GraphLine
 from arc.links import Link
 from arc.looking import INBOX
@@ -48,6 +49,16 @@ def graph_counts(hub: Hub, beside: Beside) -> JsonObject:
 def failed_lately(hub: Hub, beside: Beside) -> list[JsonValue]:
     """A line for each that a person has to look at, the newest first."""
     return [*map(_need, _lately(hub, beside)[:NEEDS_MAX])]
+
+
+def not_followed(hub: Hub) -> list[JsonValue]:
+    """A line for each graph that completed of late and whose `then` was not taken in: no graph
+    failed, so nothing else tells that the chain ended there.
+    """
+    found = hub.journal.notices.lately(NOT_FOLLOWED, since=hub.clock.now() - FAILED_FOR)
+    return [{"node": one.node if one.node != INBOX else "hub", "text": f"graph {one.text}",
+             "try": f"arc dag show {one.text.partition(':')[0]}"}
+            for one in found[:NEEDS_MAX]]  # fmt: skip
 
 
 def _lately(hub: Hub, beside: Beside) -> list[GraphLine]:

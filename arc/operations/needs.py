@@ -22,7 +22,7 @@ from arc.survey import DEADLINE_S
 from arc.unfound import unfound_now
 
 from .dead_kinds import kinds_of, named
-from .graphs_now import failed_lately, graphs_of
+from .graphs_now import failed_lately, graphs_of, not_followed
 from .leftovers import leftovers
 from .nobodys_now import ask_inbox, nobodys_now
 from .notices import untold
@@ -65,7 +65,8 @@ async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[Js
     return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
             *nobodys_now(beside),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
-            *lost_files_now(hub), *failed_lately(hub, beside), *untold(hub)]
+            *lost_files_now(hub), *failed_lately(hub, beside), *not_followed(hub),
+            *untold(hub)]
 
 
 def needs_you(seen: Look) -> list[JsonValue]:

@@ -33,6 +33,14 @@ def test_events_that_need_a_person_are_told(name: str, kind: str) -> None:
     assert (one.kind, one.node, one.text) == (kind, "iris", "T1: timeout")
 
 
+def test_a_graph_that_nothing_follows_is_told_with_the_reason() -> None:
+    """Seen to fail: it reached nobody, for the graph itself had completed."""
+    (one,) = of_events("iris", "L", [event("dag_not_followed", because="key k is taken")])
+    assert (one.kind, one.text) == (
+        "graph_not_followed",
+        "T1: it completed, and the graph that follows was not submitted: key k is taken")
+
+
 def test_a_graph_is_told_with_its_title_and_a_long_one_hides_nothing() -> None:
     said: dict[str, Any] = {"because": "1 of 3 tasks ended badly", "data": {"title": "n" * 500}}
     (one,) = of_events("iris", "L", [event("dag_failed", **said)])

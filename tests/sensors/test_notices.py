@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
 from arc import delivering
 from arc.decisions.alerts import Alert, Edge
 from arc.decisions.notices import Happened
@@ -30,7 +31,8 @@ from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
 
-ALL = ("dead_letter", "parked", "node_silent", "failing", "graph_failed", "over_budget")
+ALL = ("dead_letter", "parked", "node_silent", "failing", "graph_failed", "graph_not_followed",
+       "over_budget")  # fmt: skip
 WRITES = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + chr(10))"
 
 
@@ -397,3 +399,31 @@ def test_a_graph_of_the_hub_that_ends_badly_is_told(tmp_path: Path) -> None:
     assert group["kind"] == "graph_failed"
     assert group["things"][0]["text"].endswith(' "nightly": 1 of 1 task ended badly')
     desk.close()
+
+
+def test_a_chain_of_graphs_that_ends_early_is_told_and_needs_a_person(tmp_path: Path) -> None:
+    """Seen to fail: the first had completed, and nobody heard that the second never began."""
+    told = tmp_path / "told"
+    follows = {"title": "later", "tasks": {"ship": {"subject": "ship", "key": "k"}}}
+    graph: Any = {"id": (dag := uid(900)), "title": "nightly", "then": follows,
+                  "tasks": {"build": {"uid": uid(1), "subject": "build"}}}  # fmt: skip
+    with a_desk(tmp_path, a_program(told)) as desk:
+        asyncio.run(desk.nodes.link("iris").ask("submit", {"graph": graph, "by": "human:ann"}))
+        store = desk.nodes.machines["iris"].store
+        claimed = store.apply(c.Claim("iris"))
+        assert isinstance(claimed, c.Claimed)
+        desk.waits("iris", 2, key="k")
+        store.apply(c.Started(uid(1), claimed.n, 4242, 99, desk.clock.boot_id()))
+        store.apply(c.Finish(uid(1), claimed.n, c.Result("completed", duration_s=1.0)))
+        health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
+        asyncio.run(health.run(desk.hub, desk.clock.now()))
+        look(desk)
+        (group,) = read(told)[0]["groups"]
+        said = f"{dag}: it completed, and the graph that follows was not submitted: "
+        assert (group["kind"], group["things"][0]["text"].startswith(said)) == (
+            "graph_not_followed", True)  # fmt: skip
+        needs = [one for one in desk.arc("status", "--json").data["needs_you"]
+                 if "not submitted" in one["text"]]  # fmt: skip
+        assert [(one["node"], one["try"]) for one in needs] == [("iris", f"arc dag show {dag}")]
+        desk.minutes_pass(8 * 24 * 60)
+        assert "not submitted" not in desk.arc("status").out, "after a week it is history"
