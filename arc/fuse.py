@@ -22,7 +22,7 @@ class Fuse:
     def check(self) -> None:
         """Nothing while it is whole; else `MachineFailed`."""
         if self.because:
-            raise MachineFailed(self.because)
+            raise MachineFailed(f"the hub's own queue: {self.because}")
 
     async def blown(self) -> None:
         """Wait until it is, which may be for ever; then `MachineFailed`."""
