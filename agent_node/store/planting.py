@@ -6,9 +6,10 @@ import json
 
 from ..budget import DAG
 from ..commands import Because
+from ..errors import BadInput
 from ..graph_document import following
 from ..graph_words import Parent
-from ..graphs import Graph, Member
+from ..graphs import Derived, Graph, Member
 from ..priority import WEIGHT_MAX
 from ..spec import spec_of
 from ..task import State, Task, built_task
@@ -23,6 +24,7 @@ INSERT INTO graph (id, title, key, state, by, created_at, total, open, budget_us
                    critical_path, then_document, after_id)
 VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_TOLD_MAX = 500  # characters of what is wrong with a document
 _MEMBER = (
     "INSERT INTO member (uid, dag, place, name, weight, critical) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -80,15 +82,23 @@ def plant_following(tx: Transaction, dag: str) -> list[str]:
     document, by = tx.db.execute(
         "SELECT then_document, by FROM graph WHERE id = ?", (dag,)
     ).fetchone()
-    graph = following(dag, json.loads(document))
+    try:
+        graph = following(dag, json.loads(document))
+    except BadInput as error:  # read more strictly than by the version that took it in
+        return _not_followed(tx, dag, Derived(dag)(), str(error)[:_TOLD_MAX])
     if known_graph(tx, graph) is not None:
         return []
     because = _taken(tx, graph)
-    if because is not None:  # no end may fail for what was to come after it
-        tx.event("dag_not_followed", dag, because=because.text, data={"dag": graph.id})
-        return []
+    if because is not None:
+        return _not_followed(tx, dag, graph.id, because.text)
     tx.db.execute("UPDATE graph SET then_id = ? WHERE id = ?", (graph.id, dag))
     return plant(tx, graph, by=by, after=dag)
+
+
+def _not_followed(tx: Transaction, dag: str, missed: str, because: str) -> list[str]:
+    """No end may fail for what was to come after it: it is told, and nothing is put in."""
+    tx.event("dag_not_followed", dag, because=because, data={"dag": missed})
+    return []
 
 
 def known_graph(tx: Transaction, graph: Graph) -> tuple[str, str] | None:
