@@ -29,8 +29,9 @@ Outcome = Literal["under_way", "upgraded", "went_back", "failed", "stuck"]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """One upgrade that was accepted here. `failed`: nothing was changed; `went_back`: the old
-    program runs again; `stuck`: neither answers, and a person has to look.
+    """One upgrade that was accepted here. `failed`: the old program was in its place throughout,
+    and so was its daemon; `went_back`: the old program is in its place again, with a daemon where
+    one ran before; `stuck`: neither answers, and a person has to look.
     """
 
     statement_id: str
@@ -43,6 +44,7 @@ class Upgrade:
     outcome: Outcome = "under_way"
     because: str = ""
     one_way: bool = False
+    dispatched: bool = False  # a daemon ran when it began, so one has to run when it is over
 
     def ended(self, outcome: Outcome, because: str = "") -> Upgrade:
         """The same, over."""
@@ -76,6 +78,7 @@ def read_record(home: Home) -> Upgrade | None:
         outcome=said.word("outcome", "under_way", "upgraded", "went_back", "failed", "stuck"),
         because=because if isinstance(because, str) else "",
         one_way=said.flag("one_way"),
+        dispatched=said.flag("dispatched"),
     )
 
 

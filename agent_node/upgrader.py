@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,9 +88,12 @@ def carry_out(home: Home, upgrade: Upgrade) -> Upgrade:
     new = program.path_of(home, upgrade.program)
     old = program.folder_of(home) / upgrade.was
     with _daemon_of(home) as daemon:
+        if daemon is not None and not upgrade.dispatched:
+            upgrade = replace(upgrade, dispatched=True)  # before it may end: who goes on starts one
+            write_record(home, upgrade)
         try:
             if program.hash_of_file(new) != upgrade.program:
-                return upgrade.ended("failed", f"{new.name} was altered since it was written")
+                raise TrialFailed(f"{new.name} was altered since it was written")
             try_out(home, new, upgrade, VERSION)
             program.point_link(home, new)
             why = _took_over(home, daemon, new, upgrade)
@@ -98,7 +102,8 @@ def carry_out(home: Home, upgrade: Upgrade) -> Upgrade:
         if why is None:
             return upgrade.ended("upgraded")
         log("upgrade_goes_back", because=why)
-        if program.current(home) != new:
+        was_lost = daemon is None and upgrade.dispatched
+        if program.current(home) != new and not was_lost:
             return upgrade.ended("failed", why)
         return _back(home, daemon, old, upgrade, why)
 
@@ -127,13 +132,19 @@ def _took_over(home: Home, daemon: Daemon | None, new: Path, upgrade: Upgrade) -
 
 
 def _works_alone(home: Home, new: Path, upgrade: Upgrade) -> str | None:
-    """Without a daemon it answers requests one by one; it does so here, on the real queue."""
+    """Without a daemon it answers requests one by one; it does so here, on the real queue. Where
+    one ran when the upgrade began, and was lost over it, it is started.
+    """
     try:
         greeting, _ = talk(new, home)
         said = greeting.text("agent-node", 32)
     except (BadInput, TrialFailed) as error:
         return str(error)
-    return None if said == upgrade.version else f"it greets as {said}"
+    if said != upgrade.version:
+        return f"it greets as {said}"
+    if upgrade.dispatched:
+        start_daemon(home, start_command(home), os.environ, patience_s=PATIENCE_S)
+    return None
 
 
 def _back(
@@ -147,6 +158,8 @@ def _back(
         failpoint("upgrade.after_back")
         if daemon is not None:
             _end(daemon)
+            failpoint("upgrade.after_end")
+        if upgrade.dispatched:
             start_daemon(home, start_command(home), os.environ, patience_s=PATIENCE_S)
         else:
             talk(old, home)

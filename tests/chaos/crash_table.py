@@ -85,10 +85,11 @@ UPGRADE = Campaign(
     ("upgrade.before_program", "program.before_sync", "program.before_rename",
      "upgrade.before_record", "upgrade.before_start", "upgrade.before_exec", "upgrade.in_trial",
      "program.before_link", "program.after_link", "upgrade.after_signal",
-     "upgrade.before_outcome", "upgrade.after_back"),
+     "upgrade.before_outcome", "upgrade.after_back", "upgrade.after_end"),
     "tests.chaos.test_upgrade_crashes",
     ("test_death_at_any_step_leaves_one_whole_program_and_a_daemon_that_starts",
-     "test_an_upgrade_that_meets_a_fault_at_each_step_goes_through_in_the_end"),
+     "test_an_upgrade_that_meets_a_fault_at_each_step_goes_through_in_the_end",
+     "test_a_daemon_that_was_ended_on_the_way_back_runs_again_when_the_upgrade_is_over"),
 )  # fmt: skip
 FILES_LEFT = Campaign(
     ("artifact.before_write", "artifact.before_sync", "artifact.before_rename",

@@ -104,6 +104,31 @@ def test_an_upgrade_that_meets_a_fault_at_each_step_goes_through_in_the_end(
     assert met.log.read_text() == "began\nended\n"
 
 
+@pytest.mark.parametrize("action", ["kill", "EIO", "ENOSPC"])
+def test_a_daemon_that_was_ended_on_the_way_back_runs_again_when_the_upgrade_is_over(
+    node: ProgramNode, keys: Keys, old: Pyz, gate: Bell, tmp_path: Path, action: str
+) -> None:
+    """Nobody starts it by hand. Fails where only who ended it knows that there was one: asked again
+    the broken program is tried without a daemon, and `upgraded` while nothing is dispatched.
+    """
+    log = tmp_path / "log"
+    daemon = node.start(failpoint=f"upgrade.after_end:{action}")
+    uid = node.add(f"echo began >> {log}; read x < {gate.path}; echo ended >> {log}")
+    until(lambda: log.exists() and "began" in log.read_text(), "the task")
+    offer = keys.offer(a_broken_program())
+    node.wire(offer)
+    until(lambda: daemon.process.poll() is not None and not upgraders(node), "both have ended")
+    record = (node.home / "program" / "upgrade.json").read_text()
+    assert '"under_way"' in record
+    assert node.cli("status")["data"]["dispatcher"] == "stopped"
+
+    assert node.upgrade(offer)["outcome"] == "went_back"
+    assert (node.runs, node.cli("status")["data"]["dispatcher"]) == (old.name, "running")
+    gate.ring()
+    node.until(uid, "COMPLETED")
+    assert log.read_text() == "began\nended\n"
+
+
 class Met:
     """A node of which each process meets the action where no other has, one place after another."""
 
