@@ -372,6 +372,34 @@ def test_an_edge_under_another_name_is_refused_and_nothing_runs_too_early(
     assert desk.arc("dag", "list", "--json").data["dags"] == []
 
 
+@pytest.mark.parametrize("edge", ["build", ["build"], ["new", "build"], [{"task": "build"}],
+                                  ["build.outcome"], [uid(7)], [f"task:{uid(7)}:output"]])
+def test_whatever_names_a_task_under_such_a_name_is_refused(desk: Desk, edge: Any) -> None:
+    typo = {"title": "T", "tasks": [{"name": "build", "subject": "b"},
+                                    {"name": "test", "subject": "t", "aftr": edge}]}
+    said = desk.arc("dag", "submit", "-", stdin=json.dumps(typo).encode())
+    assert (said.code, "graph.tasks[1].aftr: no task has such" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("content", "a text. build it"), ("contents", ["intro", 7]), ("later", 7), ("alter", []),
+     ("contexts", {"a": 1}), ("later", None), ("content", "build.md")],
+)
+def test_a_field_of_a_users_own_is_kept_though_its_name_is_near_an_edges(
+    desk: Desk, field: str, value: Any
+) -> None:
+    """Fails where the name alone decides: what was promised to be kept was refused, and a graph
+    that had been taken in could not be submitted again.
+    """
+    own = {"title": "T", "key": "k", "tasks": {"build": {"subject": "b"},
+                                               "test": {"subject": "t", field: value}}}
+    for outcome in ("added", "exists"):
+        said = desk.arc("dag", "submit", "-", "--json", stdin=json.dumps(own).encode())
+        assert (said.code, said.data["outcome"]) == (0, outcome)
+        assert f"1 task with an unknown field '{field}', kept in extra" in said.err + said.out
+
+
 def test_a_field_that_no_task_of_a_graph_has_is_warned_of(desk: Desk) -> None:
     typo = {"title": "T", "tasks": {"build": {"subject": "b"},
                                     "test": {"subject": "t", "owner": ["build"]}},
