@@ -35,7 +35,7 @@ class TaskEnd:
     because: str = ""
     seq: int = UNNUMBERED  # of the event that told it
     result: str = ""  # what the task left, as JSON, where somebody was known to wait for it
-    lived: bool = True  # until this end; False: it is a person's word on one that was over
+    lived: bool = True  # until the event of this number; False: a person's word on what was over
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class EndBook:
 
     def note(self, ends: Iterable[TaskEnd]) -> None:
         """These ended there; an end that is known already keeps its moment, and the number of the
-        event that ended it, whatever a person says of it afterwards.
+        event that ended it, whatever a person says of it afterwards. Where the task lived again
+        and a later event ended it, also as before, it is another end.
         """
         rows = [(one.node, one.uid, one.state, iso(one.at), one.because[:BECAUSE_MAX], one.seq,
                  one.result, one.lived) for one in ends]  # fmt: skip
@@ -69,7 +70,8 @@ class EndBook:
                 " ON CONFLICT DO UPDATE SET state = excluded.state, at = excluded.at,"
                 " because = excluded.because, result = excluded.result,"
                 " seq = CASE WHEN ?8 THEN excluded.seq ELSE seq END"
-                " WHERE state <> excluded.state",
+                " WHERE state <> excluded.state"
+                " OR (?8 AND seq >= 0 AND excluded.seq > seq)",  # of one UNNUMBERED nobody knows
                 rows,
             )
 

@@ -118,7 +118,9 @@ class OutBook:
         """(store, uid): the store was told of a bad end there, and the task lives again or is done,
         or has lived again and ended anew by now: the same word then tells of another end.
 
-        That is read off what is known of ends now, so no word of it can be missed.
+        That is read off what is known of ends now, so no word of it can be missed. An end that was
+        told without the number of its event (by an older hub, or seen in a list) is the same one
+        for as long as the task is not heard to live.
         """
         rows = self._rows.read(
             "SELECT store, uid FROM end_told AS t WHERE NOT EXISTS (SELECT 1 FROM task_end AS e"

@@ -38,6 +38,7 @@ ENDS = {"task_completed": True, "task_failed": False}
 RUNNING = ("CLAIMED", "RUNNING", "VALIDATING")
 ELSEWHERE = "task_ended_elsewhere"  # a giver's note, and no end of its own
 OVER = (FINAL, "CANCELLED", "DEAD_LETTERED")
+_NO_LIFE = (*OVER, "FAILED")  # what is said of one that is so ends nothing anew
 COSTING = frozenset({*ENDS, "task_parked", "task_interrupted", "task_waiting"})
 RELEASED = ("PENDING", "READY")
 BORN, _BIRTH = "task_added", ("uid", "dag", "parent", "name")
@@ -168,9 +169,14 @@ def _births(node: NodeSeen, events: Sequence[JsonObject]) -> list[JoinHeard]:
 
 def _why(event: JsonObject) -> str:
     """Why it ended so, for those that wait for it; that an attempt ended well needs no reason."""
-    if event["event"] == "task_completed" and event.get("n") is not None:
+    if event["event"] == "task_completed" and _of_attempt(event):
         return ""
     return str(event.get("because") or "")
+
+
+def _of_attempt(event: JsonObject) -> bool:
+    """Whether an attempt ended so, and nobody said it."""
+    return event.get("n") is not None
 
 
 def data_or(data: JsonObject, event: JsonObject, key: str) -> str | None:
@@ -180,13 +186,17 @@ def data_or(data: JsonObject, event: JsonObject, key: str) -> str | None:
 
 
 def _note_ends(hub: Hub, node: NodeSeen, events: Sequence[JsonObject]) -> list[TaskEnd]:
-    """The last word on each task counts: one that was cancelled may have been retried since."""
-    last = {str(event.get("uid")): event for event in events
-            if event.get("uid") and event.get("state") and event["event"] != ELSEWHERE}
+    """The last word on each task counts: one that was cancelled may have been retried since. It is
+    numbered by the event that ended the task, whatever a person said of it afterwards.
+    """
+    said = [event for event in events
+            if event.get("uid") and event.get("state") and event["event"] != ELSEWHERE]
+    last = {str(event["uid"]): event for event in said}
+    lived = {str(event["uid"]): int(str(event["seq"])) for event in said
+             if _is_end(event) and (_of_attempt(event) or event.get("was") not in _NO_LIFE)}
     ends = [TaskEnd(node.name, uid, str(event["state"]), _at(hub, node, event),
-                    because=_why(event), seq=int(str(event["seq"])),
-                    result=_left(event) if uid in hub.awaited else "",
-                    lived=event.get("was") not in (*OVER, "FAILED"))
+                    because=_why(event), seq=lived.get(uid, int(str(event["seq"]))),
+                    result=_left(event) if uid in hub.awaited else "", lived=uid in lived)
             for uid, event in last.items() if _is_end(event)]  # fmt: skip
     hub.journal.ends.note(ends)
     hub.journal.ends.note_costs(_costs(node, events), hub.clock.now())

@@ -10,13 +10,16 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.strict import JsonObject
+from arc.journal_ends import TaskEnd
 from arc.operations.tasks_change import tasks_retry
 from arc.operations.tasks_move import tasks_move
+from arc.outbox import end_heard
 from tests.builders import uid
 from tests.sensors.test_graphs_across import (
     DAG,
     FATES,
     GRAPHS,
+    HEALTH,
     ROUTER,
     born,
     runs_it,
@@ -109,6 +112,55 @@ def test_a_retry_that_ends_as_badly_before_anybody_heard_of_it_counts(
     stormy_round(day, "alive", fate)
     assert books(day, "loom") == ("21", "0", "-19")
     assert day.run(GRAPHS).acted == 0, "it is told once"
+
+
+def retried_there(day: Scene, number: int) -> None:
+    """As by `agent-node retry` at the node's own keyboard: the hub has no part in it."""
+    said = day.fleet.machines["iris"].store.apply(c.RetryNow(uid(number)))
+    assert said.outcome == "changed"
+
+
+@pytest.mark.parametrize("after", ["nothing", "a word on it"])
+def test_a_retry_at_its_node_that_ends_as_badly_counts_once(day: Scene, after: str) -> None:
+    """Seen to fail: both events come in one page, the end is as bad as the one that was known, and
+    what the second attempt cost was in nobody's books.
+    """
+    spree(day, "loom", [11])
+    day.run(GRAPHS)
+    runs_it(day, "iris", how="failed", cost_usd="3")
+    day.run(GRAPHS)
+    retried_there(day, 11)
+    runs_it(day, "iris", how="failed", cost_usd="17")
+    if after == "a word on it":
+        day.asks("iris", "set", uid=uid(11), fields={"priority": 3})
+    day.run(HEALTH)  # which hears of it; nobody waits for anything
+    for _ in range(2):  # that it lives, and how it ended
+        day.run(GRAPHS)
+    assert books(day, "loom") == ("21", "0", "-19")
+    day.run(HEALTH)
+    assert day.run(GRAPHS).acted == 0, "it is told once"
+
+
+def test_what_is_said_of_a_dead_task_that_stays_dead_is_told_to_nobody(day: Scene) -> None:
+    """Fails where each later event counts as another end."""
+    spree(day, "loom", [11])
+    day.run(GRAPHS)
+    runs_it(day, "iris", how="failed", cost_usd="3")
+    day.run(GRAPHS)
+    day.asks("iris", "set", uid=uid(11), fields={"priority": 3})
+    day.run(HEALTH)
+    assert day.hub.journal.outbox.revived() == ()
+    assert day.run(GRAPHS).acted == 0
+    assert books(day, "loom") == ("4", "0", "-2")
+
+
+def test_an_end_that_was_seen_in_a_list_first_is_not_told_anew_with_its_number(day: Scene) -> None:
+    ends, outbox = day.hub.journal.ends, day.hub.journal.outbox
+    now = day.hub.clock.now()
+    ends.note([TaskEnd("iris", uid(1), "DEAD_LETTERED", now)])
+    outbox.telling("inbox", map(end_heard, ends.all_of([uid(1)])))
+    ends.note([TaskEnd("iris", uid(1), "DEAD_LETTERED", now, seq=7)])
+    assert outbox.revived() == ()
 
 
 def test_what_lives_again_elsewhere_is_reserved_for_at_its_graphs_home(day: Scene) -> None:
