@@ -96,7 +96,9 @@ class EndTold:
     artifacts: list[JsonValue] | None = None  # None: nobody has said yet what it left
     cost_usd: str | None = None
     because: str | None = None
-    sha256: str | None = None  # of the output, as the task's own node says; None: it says none
+    # Of the output, as the task's own node says; None: it says none. Without an output: there was
+    # one, and it is damaged.
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def with_hash(left: JsonObject, sha256: str | None) -> JsonObject:
     """The same with the hash of its output, where its node tells one; nothing where that differs:
     what was changed on its way here is passed on to nobody.
     """
-    if left["output"] is None or sha256 is None:
+    if sha256 is None:
         return left
     return {**left, "sha256": sha256} if is_as_told(left["output"], sha256) else {}
 

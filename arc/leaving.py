@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 SHOWN_AT_ONCE = 8
+DAMAGED = "its output has another hash than when the task ended"
 PATIENCE_S = 1800.0  # for which a node that is away keeps a good end from being told unexplained
 
 
@@ -40,7 +41,7 @@ async def _with_result(
     """None: it lives again or cannot be asked at this moment, so it is told in another run. Of a
     node that is away, has let go of the task, or tells another output than the task had left, what
     its event told is passed on; where that was not kept, its node is waited for a while, and then
-    the end is told without what it left.
+    the end is told without what it left. Of an output that was damaged it has the hash, and why.
     """
     other = await whose_else(seen, end.uid, end.node)
     if other:
@@ -69,12 +70,15 @@ async def _with_result(
     left = with_hash(left_by(shown.task), shown.output_sha256)
     if not left:
         _note_damage(seen, end)
-        return _for_store(seen.hub, store, away) if kept or _is_late(seen, end) else None
+        if not kept and not _is_late(seen, end):
+            return None
+        damaged: JsonObject = {"sha256": shown.output_sha256, "because": f"{end.node}: {DAMAGED}"}
+        return _for_store(seen.hub, store, away if kept else {**away, **damaged})
     return _for_store(seen.hub, store, {**told, **left}, dag=shown.task.dag)
 
 
 def _note_damage(seen: Look, end: EndHeard) -> None:
-    fields: JsonObject = {"because": "its output has another hash than when the task ended"}
+    fields: JsonObject = {"because": DAMAGED}
     seen.hub.journal.runs.log("output_damaged", node=end.node, task=end.uid, fields=fields)
 
 
@@ -83,7 +87,7 @@ def _for_store(
 ) -> JsonObject:
     """The whole of it only for who may know what this task left; that it ended, for everybody."""
     uid = str(told["uid"])
-    left = told.get("output") is not None or told.get("artifacts")
+    left = told.get("output") is not None or told.get("artifacts") or told.get("sha256")
     if not left or may_be_told(hub, store, uid, dag=dag):
         return told
     fields: JsonObject = {"because": "nothing that it was given refers to the task"}

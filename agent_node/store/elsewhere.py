@@ -73,7 +73,7 @@ def _note_one(tx: Transaction, end: EndTold) -> Noted:
             return Noted(end.uid, "unawaited")
     elif not _says_more(end, *before):
         return Noted(end.uid, "known")
-    if not is_as_told(end.output, end.sha256):
+    if end.output is not None and not is_as_told(end.output, end.sha256):
         text = f"the output that was told of {end.uid} has another hash than came with it"
         return Noted(end.uid, "refused", Because("hash_mismatch", text))
     came = came_of(end.state, end.because)
@@ -113,7 +113,8 @@ def _write(tx: Transaction, end: EndTold) -> None:
     tx.db.execute(
         "INSERT OR REPLACE INTO told (uid, state, node, at, output, sha256, artifacts, cost_usd,"
         " because, noted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (end.uid, end.state, end.node, end.at, output, None if output is None else digest(output),
+        (end.uid, end.state, end.node, end.at, output,
+         end.sha256 if output is None else digest(output),
          None if end.artifacts is None else json.dumps(end.artifacts), end.cost_usd, end.because,
          tx.stamp),
     )  # fmt: skip

@@ -60,9 +60,15 @@ def _value(tx: Transaction, kind: str, source: str) -> JsonValue:
     return _as(kind, tuple(said))
 
 
-def _check(source: str, output: str | None, sha256: str) -> None:
-    """What was changed since it was left, or told, is given to nobody."""
-    if output is None or digest(output) == sha256:
+def _check(source: str, output: str | None, sha256: str | None) -> None:
+    """What was changed since it was left, or told, is given to nobody; nor is nothing in the place
+    of an output of which the hash alone is known.
+    """
+    if output is None:
+        if sha256 is not None:
+            raise InputDamaged(f"{source}: its output was damaged where it lay, and is gone")
+        return
+    if digest(output) == sha256:
         return
     try:
         same = hash_of_output(json.loads(output)) == sha256  # it may be written in another way

@@ -204,7 +204,7 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     order = orders_of(tx, [uid]).get(uid, {})
     return Shown(
         task, said, moves_of(tx, uid), events_of(tx, uid), care_of(tx, uid), order,
-        output_sha256=None if task.output is None else output_hash(tx, uid),
+        output_sha256=output_hash(tx, uid),
     )  # fmt: skip
 
 

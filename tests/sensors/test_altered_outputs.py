@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
 from agent_node.output_hash import hash_of_output
+from agent_node.store.inputs import InputDamaged
 from agent_node.strict import JsonObject
+from arc import leaving
+from arc.operations.status import status
 from arc.operations.tasks_move import tasks_move
 from tests.builders import uid
 from tests.sensors.test_graphs_across import (
@@ -94,18 +98,59 @@ def test_an_output_that_was_changed_on_its_way_to_the_hub_is_told_to_nobody(day:
     assert begins_with(day, "forge", 2) == {REF: LEFT}
 
 
-def test_an_output_that_was_changed_where_it_lies_is_told_to_nobody(day: Scene) -> None:
-    """For half an hour it may still be mended; then those that wait begin without it."""
+@pytest.mark.parametrize("lies", ['{"rows":8}', None])
+def test_an_output_that_was_changed_where_it_lies_is_told_as_damaged_and_given_as_nothing_to_nobody(
+    day: Scene, lies: str | None
+) -> None:
+    """For half an hour it may still be mended. Seen to fail: then those that wait began with null,
+    as if the task had left nothing.
+    """
     store = day.fleet.machines["loom"].store
-    store._db.execute("UPDATE task SET output = '{\"rows\":8}' WHERE uid = ?", (uid(1),))
+    store._db.execute("UPDATE task SET output = ? WHERE uid = ?", (lies, uid(1)))
     heard = told_to(day, "forge")
     day.run(GRAPHS)
     assert (heard, state(day, "forge", 2)) == ([], "PENDING")
     day.passes(WAITED_S)
     day.run(GRAPHS)
     (end,) = heard
-    assert end.get("output") is None
-    assert begins_with(day, "forge", 2) == {REF: None}
+    assert (end.get("output"), end["sha256"]) == (None, hash_of_output(LEFT))
+    assert end["because"] == "loom: its output has another hash than when the task ended"
+    with pytest.raises(InputDamaged, match=uid(1)):
+        begins_with(day, "forge", 2)
+    day.run(GRAPHS)
+    assert len(heard) == 1, "it is told once"
+
+
+def test_the_hash_of_a_damaged_output_is_told_to_nobody_who_may_not_know_the_output(
+    day: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By it a short output could be guessed."""
+    monkeypatch.setattr(leaving, "may_be_told", lambda *_, **__: False)
+    store = day.fleet.machines["loom"].store
+    store._db.execute("UPDATE task SET output = '7' WHERE uid = ?", (uid(1),))
+    day.passes(WAITED_S)
+    heard = told_to(day, "forge")
+    day.run(GRAPHS)
+    (end,) = heard
+    assert "sha256" not in end
+    assert str(end["because"]).startswith("withheld: ")
+
+
+def test_what_waits_for_a_damaged_output_waits_for_a_person_and_is_named_once(day: Scene) -> None:
+    """Its node parks it, as for an input that was damaged there."""
+    store = day.fleet.machines["loom"].store
+    store._db.execute("UPDATE task SET output = '7' WHERE uid = ?", (uid(1),))
+    day.passes(WAITED_S)
+    day.run(GRAPHS)
+    with pytest.raises(InputDamaged) as damage:
+        begins_with(day, "forge", 2)
+    done = c.Finish(uid(2), 1, c.Result("unproved", message=str(damage.value)))
+    assert day.fleet.machines["forge"].store.apply(done).accepted
+    assert state(day, "forge", 2) == "PARKED"
+    day.run(HEALTH)
+    needs = [line for line in rows(day.tells(status).data["needs_you"]) if uid(2) in str(line)
+             or "parked" in str(line)]  # fmt: skip
+    assert len(needs) == 1, needs
 
 
 def test_what_the_event_told_stands_in_for_an_output_that_was_changed_since(day: Scene) -> None:

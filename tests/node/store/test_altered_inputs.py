@@ -81,6 +81,31 @@ def test_what_a_task_here_left_and_changed_since_is_given_to_no_attempt(
         given(node)
 
 
+def test_an_output_of_which_the_hash_alone_is_told_is_given_to_no_attempt(
+    node: NodeAtHand,
+) -> None:
+    """It was damaged where it lay. Fails where nothing stands in its place; it may still come."""
+    sha256 = hash_of_output(LEFT)
+    assert tell(node, told(uid(9), sha256=sha256, because="loom: damaged")) == ["noted"]
+    with pytest.raises(InputDamaged, match=uid(9)):
+        given(node)
+    assert tell(node, told(uid(9), sha256=sha256, because="loom: damaged")) == ["known"]
+    assert tell(node, told(uid(9), output=LEFT, sha256=sha256)) == ["noted"]
+    assert given(node) == LEFT
+
+
+def test_an_output_that_is_gone_from_the_row_is_none_that_was_never_there(node: NodeAtHand) -> None:
+    node.has(a_task(9))
+    ended(node, output=LEFT)
+    assert isinstance(node.store, SqliteStore)
+    node.store._db.execute("UPDATE task SET output = NULL WHERE uid = ?", (uid(9),))
+    shown = node.shown(uid(9))
+    assert shown is not None
+    assert shown.output_sha256 == hash_of_output(LEFT)
+    with pytest.raises(InputDamaged, match=uid(9)):
+        given(node)
+
+
 def test_nothing_left_has_no_hash(node: NodeAtHand) -> None:
     node.has(a_task(9))
     ended(node)
