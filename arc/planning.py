@@ -78,12 +78,12 @@ async def drain_of(seen: Look, name: str) -> StealPlan | QueueUnseen:
     if isinstance(node, NodeUnseen):
         return QueueUnseen(name, node.rule, node.because, node.code)
     queue = await _page_of(seen, name, asked)
+    told = _uids(queue)
     for _ in range(PAGES_MAX - 1):
         if isinstance(queue, QueueUnseen) or queue.next is None:
             break
         page = await _page_of(seen, name, {**asked, "after": queue.next})
-        queue = page if isinstance(page, QueueUnseen) else replace(merged(queue, page),
-                                                                   next=page.next)  # fmt: skip
+        queue = page if isinstance(page, QueueUnseen) else _further(queue, page, told)
     if isinstance(queue, QueueUnseen):
         return queue
     told = tuple(replace(one, report=one.report._replace(state="draining"))
@@ -92,6 +92,21 @@ async def drain_of(seen: Look, name: str) -> StealPlan | QueueUnseen:
         replace(seen.view, seen=told), {name: queue}, domains=settings.domains,
         limits=settings.steal, mint=seen.hub.mint, facts=seen.facts, health=settings.health,
     )  # fmt: skip
+
+
+def _further(queue: Queue, page: Queue, told: set[str]) -> Queue:
+    """The queue with this page. One that has nothing but what these pages `told` is the last: where
+    no daemon runs nobody remembers where a page ended, and each is the first one again. What lies
+    beyond it stays counted as not looked at.
+    """
+    uids = _uids(page)
+    anew = uids <= told
+    told |= uids
+    return replace(merged(queue, page), next=None if anew else page.next)
+
+
+def _uids(page: Queue | QueueUnseen) -> set[str]:
+    return set() if isinstance(page, QueueUnseen) else {task.uid for task in page.tasks}
 
 
 async def _page_of(seen: Look, name: str, asked: JsonObject) -> Queue | QueueUnseen:
@@ -128,7 +143,7 @@ async def routes_now(seen: Look) -> RoutePlan:
         return _set_apart(seen.inbox)
     asked = _all_of("routed", [node.name for node in seen.view.seen] or [INBOX])
     queue = await _inbox_page(seen, asked)
-    queue, plan = await _pages(seen, asked, queue, _routes(seen, queue))
+    queue, plan = await _pages(seen, asked, queue, _uids(queue))
     settings = seen.hub.settings
     if not _goes_on(seen, queue, plan):
         return plan
@@ -139,18 +154,21 @@ async def routes_now(seen: Look) -> RoutePlan:
     asked = {**asked, "for": hungry, "keep": list[JsonValue](settings.route.keep)}
     page = await _inbox_page(seen, asked)
     queue = replace(merged(queue, page), next=page.next)
-    return (await _pages(seen, asked, queue, _routes(seen, queue)))[1]
+    return (await _pages(seen, asked, queue, _uids(page)))[1]
 
 
 async def _pages(
-    seen: Look, asked: JsonObject, queue: Queue, plan: RoutePlan
+    seen: Look, asked: JsonObject, queue: Queue, told: set[str]
 ) -> tuple[Queue, RoutePlan]:
-    """The plan with as much of the queue as it needs, or as a cycle may read."""
+    """The plan with as much of the queue as it needs, or as a cycle may read. `told`: whom
+    the first page of this question named.
+    """
+    plan = _routes(seen, queue)
     for _ in range(PAGES_MAX - 1):
         if not _goes_on(seen, queue, plan):
             break
         page = await _inbox_page(seen, {**asked, "after": queue.next})
-        queue = replace(merged(queue, page), next=page.next)
+        queue = _further(queue, page, told)
         plan = _routes(seen, queue)
     return queue, plan
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_node.strict import JsonObject
+from arc import planning
 from arc.decisions.draining import PINNED
 from arc.errors import NodeUnreachable
 from arc.operations import nodes_steer
@@ -112,6 +115,35 @@ def test_the_names_of_what_stays_have_one_limit_for_all_pages(
     assert len(limits) >= 3
     assert all(limit is not None and limit <= 3.0 for limit in limits)
     assert limits == sorted(limits, key=lambda limit: -(limit or 0.0))
+
+
+class Forgetful(dict[int, Any]):
+    """As where no daemon runs: each request is answered by a process that remembers no other."""
+
+    def __setitem__(self, number: int, end: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_node_that_tells_its_first_page_again_is_asked_no_further(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, daemon: bool
+) -> None:
+    """Seen to fail: it was asked for the same page 25 times."""
+    desk.waits("loom", *range(1, 9), priority=9)
+    monkeypatch.setattr(planning, "PAGE", 3)
+    if not daemon:
+        desk.nodes.machines["loom"].store.live.pages = Forgetful()
+    link, asked = desk.hub.links["loom"], list[str]()
+    ask = link.ask
+
+    async def noted(do: str, *args: Any, **more: Any) -> object:
+        asked.append(do)
+        return await ask(do, *args, **more)
+
+    monkeypatch.setattr(link, "ask", noted)
+    trial = desk.arc(*DRAIN, "--dry-run", "--json").data["drain"]
+    beyond = [one["count"] for one in trial["counts"] if one["rule"] == "not_looked_at"]
+    assert (asked.count("candidates"), beyond) == ((3, []) if daemon else (2, [5]))
 
 
 def test_a_drain_that_cannot_end_by_itself_needs_somebody(desk: Desk) -> None:
