@@ -91,7 +91,8 @@ def _attempt_on_wire(row: Sequence[JsonValue]) -> JsonObject:
 _TEXT = ("node", "incarnation", "agent", "claimed_at", "started_at", "ended_at", "outcome",
          "error_kind", "message", "cost_usd")  # fmt: skip
 # No event here tells how an attempt began that a copy brought: there stands which copy that was, as
-# its epoch below zero.
+# its epoch below zero; 0 of one that was barred while it was held, and nothing of a copy that lives
+# here, or was held by a program that did not write it.
 _KEEP_ATTEMPT = (
     f"INSERT OR IGNORE INTO attempt (uid, {', '.join(_ATTEMPT)}, claim_event)"
     f" VALUES (?, {', '.join('?' * len(_ATTEMPT))}, ?)"
@@ -132,3 +133,24 @@ def keep_attempts(tx: Transaction, task: Task, *, epoch: int | None = None) -> N
 def drop_attempts(tx: Transaction, uid: str, *, epoch: int) -> None:
     """A held copy is let go: what it brought is told by whoever has the task, and counts there."""
     tx.db.execute("DELETE FROM attempt WHERE uid = ? AND claim_event = ?", (uid, -epoch))
+
+
+# Of the copy that is held here, by its epoch, and of any that never lived here. Those of a copy
+# that an older program held have no mark: they began after the task had last left this node.
+CAME_ALONG = """
+uid = :uid AND (claim_event IN (0, -:epoch)
+  OR (claim_event IS NULL AND machine IS NULL AND :epoch IS NOT NULL AND claimed_at >
+      coalesce((SELECT x.at FROM tombstone x WHERE x.uid = :uid), '')))
+"""
+
+
+def never_live(tx: Transaction, uid: str, *, epoch: int) -> None:
+    """A held copy gives way, and is kept with its attempts: they count wherever they are told."""
+    tx.db.execute(
+        f"UPDATE attempt SET claim_event = 0 WHERE {CAME_ALONG}", {"uid": uid, "epoch": epoch}
+    )
+
+
+def live_here(tx: Transaction, uid: str) -> None:
+    """The task lives here: whatever any copy brought is counted."""
+    tx.db.execute("UPDATE attempt SET claim_event = NULL WHERE uid = ? AND claim_event = 0", (uid,))

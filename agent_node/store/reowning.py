@@ -14,7 +14,7 @@ from .edges import tie_inputs
 from .hearsay import hear_of, known_incarnation
 from .history import ATTEMPTS
 from .keeping import keep_copy, kept_task
-from .past_attempts import keep_attempts
+from .past_attempts import keep_attempts, never_live
 from .reviving import insist
 from .rows import INSERT_TRAVELLED, travelled_row
 from .senders import check_sender
@@ -159,6 +159,8 @@ def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Beca
 
 def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
     because = Because("barred", f"the task is owned elsewhere from epoch {target.epoch} on")
+    if row[0] == State.HELD:
+        never_live(tx, target.uid, epoch=row[1])
     keep_copy(tx, target.uid)  # it may be the last one: a later re-own can choose it
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
     if record is None or not let_go(tx, record, because, by=by):

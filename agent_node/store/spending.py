@@ -22,6 +22,7 @@ from ..budget import (
 )
 from ..commands import Because, Finish
 from .history import ATTEMPTS
+from .past_attempts import CAME_ALONG, live_here
 from .purses import post, purse_of, room_again
 from .transaction import Transaction
 from .unaffordable import RULE, set_aside
@@ -80,12 +81,14 @@ def cost_of(tx: Transaction, uid: str, *, after: int = 0, before: int = 2**62) -
     return reduce(plus, (amount_of(cost) for (cost,) in rows), NOTHING)
 
 
-_BROUGHT = "SELECT cost_usd FROM attempt WHERE uid = ? AND claim_event = ? AND cost_usd IS NOT NULL"
+_BROUGHT = f"SELECT cost_usd FROM attempt WHERE {CAME_ALONG} AND cost_usd IS NOT NULL"
 
 
-def cost_brought(tx: Transaction, uid: str, epoch: int) -> Decimal:
-    """What those attempts cost together that came with its copy of this epoch."""
-    rows = tx.db.execute(_BROUGHT, (uid, -epoch))
+def cost_brought(tx: Transaction, uid: str, epoch: int | None) -> Decimal:
+    """What those attempts cost together that came with its copy of this epoch, and with those that
+    were barred before they lived here. None: no copy is held.
+    """
+    rows = tx.db.execute(_BROUGHT, {"uid": uid, "epoch": epoch})
     return reduce(plus, (amount_of(cost) for (cost,) in rows), NOTHING)
 
 
@@ -168,9 +171,8 @@ def settle_elsewhere(tx: Transaction, uid: str, cost_usd: str | None) -> None:
 def _counted_here(tx: Transaction, uid: str) -> Decimal:
     """A copy that is only held has come back from nowhere yet: what it brought is not counted."""
     held = "SELECT epoch FROM task WHERE uid = ? AND state = 'HELD'"
-    row = tx.db.execute(held, (uid,)).fetchone()
-    brought = NOTHING if row is None else cost_brought(tx, uid, row[0])
-    return minus(cost_of(tx, uid), brought)
+    (epoch,) = tx.db.execute(held, (uid,)).fetchone() or (None,)
+    return minus(cost_of(tx, uid), cost_brought(tx, uid, epoch))
 
 
 MOST = "most"  # no scope: what the task may cost in all, kept beside what was told of it
@@ -240,7 +242,7 @@ _LEFT_AFTER = "SELECT min(n) FROM reservation WHERE uid = ? AND away IS NOT ?"
 
 def settle_at_home(tx: Transaction, uid: str, *, epoch: int | None) -> None:
     """A task that was given away is back, READY: its attempts elsewhere are what it cost. `epoch`:
-    of the copy that was held here; None: it was not, so nothing came with it.
+    of the copy that was held here; None: it was not, so nothing came with it now.
     """
     if not tx.live.budgeted:
         return
@@ -248,9 +250,10 @@ def settle_at_home(tx: Transaction, uid: str, *, epoch: int | None) -> None:
     if after is not None:
         cost = cost_of(tx, uid, after=after)
     else:  # nothing was reserved as it left: no limit yet, no word of its birth, or a retry there
-        cost = NOTHING if epoch is None else cost_brought(tx, uid, epoch)
+        cost = cost_brought(tx, uid, epoch)
         if cost:
             _charge_its_graph(tx, uid)
+    live_here(tx, uid)
     _settle_away(tx, uid, cost)
     settle(tx, uid, None)
     tx.db.execute("DELETE FROM told_cost WHERE uid = ?", (uid,))
