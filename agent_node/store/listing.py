@@ -40,6 +40,11 @@ def list_tasks(tx: Transaction, query: ListTasks) -> Listed:
 def _conditions(query: ListTasks) -> Iterator[Condition]:
     if query.states:
         yield f"state IN ({', '.join('?' * len(query.states))})", [*query.states]
+    yield from _narrowing(query)
+
+
+def _narrowing(query: ListTasks) -> Iterator[Condition]:
+    """By an end of the uid, and by what the tasks are."""
     if query.match is not None:
         yield "(uid GLOB ? OR uid GLOB ?)", [f"{query.match}*", f"*{query.match}"]
     narrowed = query.narrowed
@@ -84,18 +89,24 @@ def _total(
     return int(total)
 
 
+# What a list is narrowed by, as it stands in the copies: each of them says all of this.
 _KEPT = """
-SELECT uid FROM tombstone m
- WHERE spec IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
-   AND (:match IS NULL OR uid GLOB :match || '*' OR uid GLOB '*' || :match) ORDER BY uid LIMIT :room
+SELECT uid FROM (
+  SELECT uid, spec, json_extract(spec, '$.subject') AS subject,
+         json_extract(life, '$.domain') AS domain, json_extract(life, '$.priority') AS priority,
+         json_extract(life, '$.source') AS source, json_extract(life, '$.skills') AS skills
+    FROM tombstone m
+   WHERE spec IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid))
 """
 
 
 def _moved(tx: Transaction, query: ListTasks, room: int) -> tuple[Task, ...]:
-    """Tasks that left, from the copies that were kept: where they are asked for, or looked for."""
+    """Tasks that left, from the copies that were kept: where they are asked for, or looked for. As
+    many as there is room for are read, of those that fit.
+    """
     wanted = State.MOVED in query.states or (query.match is not None and not query.states)
     if not wanted or room <= 0:
         return ()
-    uids = tx.db.execute(_KEPT, {"match": query.match, "room": room}).fetchall()
-    kept = (replace(kept_whole(tx, uid), body="") for (uid,) in uids)
-    return tuple(task for task in kept if query.narrowed.takes(task))
+    where, values = _joined([*_narrowing(query)])
+    found = tx.db.execute(f"{_KEPT} WHERE {where} ORDER BY uid LIMIT ?", (*values, room)).fetchall()
+    return tuple(replace(kept_whole(tx, uid), body="") for (uid,) in found)

@@ -15,6 +15,22 @@ from agent_node.task import to_wire
 from tests.builders import NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
 
+SEVERAL = (
+    a_task(1, subject="Deploy the hub", skills=["ops"]),
+    a_task(2, subject="site: deploy", domain="infra"),
+    a_task(3, subject="über alles", priority=8),
+    a_task(4, subject="Überblick 1000", source="human:ada"),
+    a_task(5, subject="deploy 100%", parent=uid(9)),
+)
+NARROWED: list[tuple[dict[str, Any], list[int]]] = [
+    ({"subject": ("deploy",)}, [1, 2, 5]), ({"subject": ("deploy", "SITE")}, [2]),
+    ({"subject": ("über",)}, [3, 4]), ({"subject": ("100%",)}, [5]), ({"subject": ("_",)}, []),
+    ({"subject": ("100!",)}, []), ({"skill": "ops"}, [1]), ({"skill": "op"}, []),
+    ({"domain": "infra"}, [2]), ({"priority": 8}, [3]), ({"source": "human:ada"}, [4]),
+    ({"parent": uid(9)}, [5]), ({"subject": ("deploy",), "domain": "infra"}, [2]),
+    ({}, [1, 2, 3, 4, 5]),
+]  # fmt: skip
+
 
 class TakesWork(Contract):
     def test_what_was_added_is_shown_whole_and_ready(self, node: NodeAtHand) -> None:
@@ -187,23 +203,11 @@ class TakesWork(Contract):
         assert [task.uid for task in by_start] == [uid(11), uid(12)]
         assert node.ask(q.ListTasks(match="%")).tasks == ()
 
-    @pytest.mark.parametrize(("narrowed", "found"), [
-        ({"subject": ("deploy",)}, [1, 2, 5]), ({"subject": ("deploy", "SITE")}, [2]),
-        ({"subject": ("über",)}, [3, 4]), ({"subject": ("100%",)}, [5]), ({"subject": ("_",)}, []),
-        ({"skill": "ops"}, [1]), ({"skill": "op"}, []), ({"domain": "infra"}, [2]),
-        ({"priority": 8}, [3]), ({"source": "human:ada"}, [4]), ({"parent": uid(9)}, [5]),
-        ({"subject": ("deploy",), "domain": "infra"}, [2]), ({}, [1, 2, 3, 4, 5]),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(("narrowed", "found"), NARROWED)
     def test_a_list_is_narrowed_by_the_node_which_counts_what_fits_on_all_pages(
         self, node: NodeAtHand, narrowed: dict[str, Any], found: list[int]
     ) -> None:
-        node.has(
-            a_task(1, subject="Deploy the hub", skills=["ops"]),
-            a_task(2, subject="site: deploy", domain="infra"),
-            a_task(3, subject="über alles", priority=8),
-            a_task(4, subject="Überblick 1000", source="human:ada"),
-            a_task(5, subject="deploy 100%", parent=uid(9)),
-        )
+        node.has(*SEVERAL)
         asked = q.ListTasks(states=("READY",), narrowed=Narrowed(**narrowed), limit=1, count=True)
         pages = [node.ask(asked)]
         while (after := pages[-1].next) is not None:
@@ -222,6 +226,21 @@ class TakesWork(Contract):
 
         assert [task.uid for task in listed.tasks] == [uid(1)]
         assert listed.total is None
+
+    @pytest.mark.parametrize(("narrowed", "found"), NARROWED)
+    def test_what_left_is_narrowed_before_it_is_cut(
+        self, node: NodeAtHand, narrowed: dict[str, Any], found: list[int]
+    ) -> None:
+        """Seen to fail: the first copy did not fit, and with room for one the list was empty."""
+        node.has(*SEVERAL)
+        for number, task in enumerate(SEVERAL, start=1):
+            if number == 3:  # a copy of what has run once says more
+                node.finish(node.claimed(), "interrupted")
+            node.gives_away(xfer(number), node.task(task.uid))
+        for most in (1, 9):
+            asked = q.ListTasks(states=("MOVED",), narrowed=Narrowed(**narrowed), limit=most)
+            listed = [task.uid for task in node.ask(asked).tasks]
+            assert listed == [uid(n) for n in found][:most]
 
     def test_lists_leave_the_bodies_out(self, node: NodeAtHand) -> None:
         node.has(a_task(body="long"))
