@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from .errors import BadInput
 from .strict import JsonObject
 from .task import Task
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from .requests import Fields
 
 NAME_MAX, UID_MAX = 64, 26
+WORDS_MAX = 8  # each is looked for in every subject, by the one thread that also gives out work
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,11 @@ ANY = Narrowed()
 
 def narrowed_of(asked: Fields) -> Narrowed:
     """What the fields of a request narrow a list to."""
+    subject = asked.words("subject")
+    if len(subject) > WORDS_MAX:
+        raise BadInput(f"{len(subject)} words; at most {WORDS_MAX} are looked for", "subject")
     return Narrowed(
-        asked.words("subject"), skill=asked.maybe_text("skill", NAME_MAX),
+        subject, skill=asked.maybe_text("skill", NAME_MAX),
         domain=asked.maybe_text("domain", NAME_MAX),
         priority=asked.maybe_whole("priority", 1, 10),
         parent=asked.maybe_text("parent", UID_MAX), source=asked.maybe_text("source"),

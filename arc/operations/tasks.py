@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OPEN = [str(state) for state in State
         if state not in {State.COMPLETED, State.CANCELLED, State.MOVED}]  # fmt: skip
 PAGE, PAGE_MIN = 1000, 100  # tasks that one request asks a node for
-DIGITS = 19  # of a place in a queue
+DIGITS, PLACE_NUMBERS = 19, 2  # of a place in a queue: a number of it, and one of all that fit
 LIST_MAX = 10_000
 SUBJECT_MAX = 200  # characters of the words that are looked for
 
@@ -44,8 +44,8 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
     """The tasks of the fleet that fit, in the order they came at each node; ended ones if asked.
 
     `next` is where the next page begins, given back as `after`; null: this was the last. A task
-    that moves meanwhile may stand on two pages, or on none. `total` is of all pages; null: a node
-    could not be asked, or cannot tell.
+    that moves meanwhile may stand on two pages, or on none. `total` is of all pages, as the first
+    one counted them; null: a node could not be asked then, or cannot tell.
     """
     asked = Fields(args)
     states = _states(asked)
@@ -54,43 +54,51 @@ async def tasks_list(hub: Hub, args: JsonObject) -> Told:
         check_node(hub, node)
     limit, after, narrowed = asked.limit(200, LIST_MAX), _after(asked), _narrowed(asked)
     found = await asyncio.gather(*(
-        _tasks_of(link_of(hub, name), states, narrowed, limit + 1 if name >= after.node else 0,
-                  after.seq if name == after.node else 0)
-        for name in sorted([node] if node else hub.links)
+        _tasks_of(link_of(hub, name), states, narrowed, limit + 1,
+                  after.seq if name == after.node else 0, count=not after.node)
+        for name in sorted([node] if node else hub.links) if name >= after.node
     ))  # fmt: skip
+    total = after.total if after.node else _total(found)
     tasks = [(one.node, ranked) for one in found for ranked in one.tasks]
-    failed = {one.node: one.error for one in found if one.error and one.node >= after.node}
+    failed = {one.node: one.error for one in found if one.error}
     _note_ends(hub, [(at, one.task) for at, one in tasks])
     reasons = await Reasons.now(hub) if tasks else Reasons(hub, {})
     listed: list[JsonValue] = [_row(reasons, at, one) for at, one in tasks[:limit]]
     more = len(tasks) > limit
     data: JsonObject = {"tasks": listed, "more": more, "unread": [*sorted(failed)],
-                        "open_only": states == OPEN, "total": _total(found),
-                        "next": _place(*tasks[limit - 1]) if more else None}  # fmt: skip
+                        "open_only": states == OPEN, "total": total,
+                        "next": _place(*tasks[limit - 1], total) if more else None}  # fmt: skip
     slips = () if tasks else no_domain(hub, asked.maybe_text("domain", 64))
     return Told(data, 3 if failed else 0, Answers({}, failed).partial, (*not_asked(hub), *slips))
 
 
 @dataclass(frozen=True)
 class Place:
-    """After which task of which node a page begins; nodes before that one are over."""
+    """After which task of which node a page begins; nodes before that one are over. `total`: what
+    the first page counted; None: nobody knows.
+    """
 
     node: str = ""
     seq: int = 0
+    total: int | None = None
 
 
 def _after(asked: Fields) -> Place:
-    said = asked.maybe_text("after", 64)
+    said = asked.maybe_text("after", 80)
     if said is None:
         return Place()
-    node, colon, seq = said.rpartition(":")
-    if not (colon and is_name(node) and seq.isascii() and seq.isdigit() and len(seq) < DIGITS):
+    node, *numbers = said.split(":")
+    if not (is_name(node) and 1 <= len(numbers) <= PLACE_NUMBERS and all(map(_is_number, numbers))):
         raise BadInput("should be what an earlier page gave as `next`", "after")
-    return Place(node, int(seq))
+    return Place(node, *map(int, numbers))
 
 
-def _place(node: str, last: Ranked) -> str:
-    return f"{node}:{last.task.seq or 0}"
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < DIGITS
+
+
+def _place(node: str, last: Ranked, total: int | None) -> str:
+    return f"{node}:{last.task.seq or 0}" + (f":{total}" if total is not None else "")
 
 
 def _note_ends(hub: Hub, tasks: list[tuple[str, Task]]) -> None:
@@ -120,15 +128,15 @@ class Found:
 
 
 async def _tasks_of(
-    link: Link, states: list[str], narrowed: Narrowed, most: int, after: int
+    link: Link, states: list[str], narrowed: Narrowed, most: int, after: int, *, count: bool
 ) -> Found:
-    """The first tasks of one node that fit, however many others stand before them. Without room
-    for any it is asked how many there are.
+    """The first tasks of one node that fit, however many others stand before them; where it is to
+    `count` them, for which it looks through its whole queue, with how many there are.
     """
     found: list[Ranked] = []
-    size = min(PAGE, max(most, PAGE_MIN)) if most else 1
+    size = min(PAGE, max(most, PAGE_MIN))
     asked: JsonObject = {"states": list[JsonValue](states), "limit": size, "after": after,
-                         "count": True, **narrowed.said()}  # fmt: skip
+                         "count": count, **narrowed.said()}  # fmt: skip
     try:
         page = read_listed(link.name, await link.ask("list", dict(asked)))
         total, asked["count"] = page.total, False

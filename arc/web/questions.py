@@ -17,7 +17,7 @@ STATES = tuple(str(state) for state in State)
 SENSORS = ("fleet-rebalance", "fleet-router")
 NODE = "^[a-z][a-z0-9-]{0,31}$"
 TASK = "^[0-9A-Za-z]{1,26}$"
-PLACE = "^[a-z][a-z0-9-]{0,31}:[0-9]{1,18}$"
+PLACE = "^[a-z][a-z0-9-]{0,31}(:[0-9]{1,18}){1,2}$"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pwd
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -20,6 +21,7 @@ from agent_node.queries import ShowTask
 from agent_node.strict import JsonObject
 from agent_node.wire import listed_out
 from arc.decisions.limits import StealLimits
+from arc.errors import NodeRefused
 from arc.operations.tasks import tasks_list
 from arc.schedule import Schedule
 from tests.builders import uid
@@ -296,17 +298,52 @@ def test_words_of_a_subject_are_looked_for_in_all_tasks_and_those_that_fit_are_c
     assert desk.arc("tasks", "list", "--subject", "x" * 65).code == 2
 
 
+def test_more_words_than_a_queue_is_looked_through_for_are_refused(desk: Desk) -> None:
+    """By the hub, and by a node that is asked by another one."""
+    desk.waits("iris", 1, subject="a b c d e f g h i")
+    assert desk.arc("tasks", "list", "--subject", "a b c d e f g h").lines[1].split()[0]
+    said = desk.arc("tasks", "list", "--subject", "a b c d e f g h i")
+    assert (said.code, "subject: 9 words; at most 8 are looked for" in said.err) == (2, True)
+    link = desk.hub.links["iris"]
+    with pytest.raises(NodeRefused, match="9 words; at most 8"):
+        asyncio.run(link.ask("list", {"subject": [*"abcdefghi"]}))
+
+
 def test_a_later_page_has_the_same_total_and_one_that_nobody_knows_is_none(desk: Desk) -> None:
-    """Fails where nodes whose tasks stood on earlier pages are not asked any more."""
+    """The first page counts. Fails where each counts anew: a node looks through its whole queue for
+    it, also those whose tasks stood on earlier pages.
+    """
     desk.waits("iris", 1, 2)
     desk.waits("loom", 3)
-    assert asked(desk, {"limit": 2, "after": "loom:0"})["total"] == 3
+    first = asked(desk, {"limit": 2})
+    heard: dict[str, list[JsonObject]] = {"iris": [], "loom": []}
+    for name, link in ((name, desk.hub.links[name]) for name in heard):
+        link.ask = listening(link.ask, heard[name])  # type: ignore[method-assign]
+    then = asked(desk, {"limit": 2, "after": first["next"]})
+    assert (first["total"], then["total"], then["next"]) == (3, 3, None)
+    assert [one["uid"] for one in then["tasks"]] == [uid(3)]
+    (loom,) = heard["loom"]
+    assert loom["count"] is False
+    assert all(one["count"] is False for one in heard["iris"])
+    assert asked(desk, {"limit": 2, "after": "loom:0"})["total"] is None
+    assert len(heard["iris"]) == 1, "what stood before loom is over"
     assert asked(desk, {"states": ["MOVED"]})["total"] is None
     desk.nodes.switch_off("loom")
     assert desk.arc("tasks", "list", "--json").data["total"] is None
 
 
-def asked(desk: Desk, args: JsonObject) -> JsonObject:
+def listening(ask: Any, heard: list[JsonObject]) -> Any:
+    """The same, and what was asked for lists is noted."""
+
+    async def listen(do: str, fields: JsonObject, **more: Any) -> Any:
+        if do == "list":
+            heard.append(fields)
+        return await ask(do, fields, **more)
+
+    return listen
+
+
+def asked(desk: Desk, args: JsonObject) -> Any:
     return asyncio.run(tasks_list(desk.hub, args)).data
 
 
