@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+from typing import TypeGuard
 
 _DISK = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
@@ -121,7 +122,7 @@ class DiskBroken(DiskTrouble):
     code = "disk_broken"
 
 
-def is_of_the_disk(error: Exception) -> bool:
+def is_of_the_disk(error: Exception) -> TypeGuard[OSError]:
     """Whether the disk itself said no, which is no mistake of ours."""
     return isinstance(error, OSError) and error.errno in _DISK
 

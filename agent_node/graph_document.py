@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from hashlib import sha256
-
 from .errors import BadInput
 from .graph_drafts import Mint, born_of, drafts_of, following_of, graph_object, head_of
 from .graph_names import Draft, tied
 from .graphs import TASKS_MAX, Derived, Graph, Member, shape_of
+from .output_hash import canonical, digest
 from .readiness import edges_of
 from .strict import JsonObject, JsonValue
 from .task import Task
@@ -118,8 +116,7 @@ def _content(
                   for draft, task in zip(drafts, tasks, strict=True)},
         "then": _plain(then),
     }  # fmt: skip
-    whole = json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return sha256(whole.encode()).hexdigest()
+    return digest(canonical(said))
 
 
 def _content_of(draft: Draft, task: Task, names: dict[str, str]) -> JsonValue:

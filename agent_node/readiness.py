@@ -18,6 +18,7 @@ Came = Literal["well", "badly", "skipped"]
 ON_FAILURE: tuple[OnFailure, ...] = get_args(OnFailure)
 EDGES_MAX = 50_000  # of one graph, and so of one task
 
+BY_GRAPH = "graph"  # who ends what an edge ends, in its events
 DEPENDENCY_FAILED = "dependency_failed"
 SKIPPED = "skipped"
 _is_skip = re.compile(rf"{SKIPPED}: [0-7][0-9A-HJKMNP-TV-Z]{{25}}").match

@@ -93,8 +93,9 @@ ASKS: dict[str, Handler] = {
     "artifact": answer_artifact,
     "artifacts_missing": answer_artifacts_missing,
 }
-# Words that change the queue, each by one transaction of the desk: `{word}.before` and
-# `{word}.after` are places to crash at.
+# Words that change the queue, each by one transaction of the desk (`artifact_put` by its last piece
+# alone; on trial each command of a word has its own): `{word}.before` and `{word}.after` are
+# places to crash at.
 CHANGES: dict[str, Handler] = {
     "hello": answer_hello,
     "add": answer_add,
@@ -193,8 +194,7 @@ def _failed(asked: Id, do: str, error: Exception) -> bytes:
     peer.
     """
     if is_of_the_disk(error):
-        why = error.strerror if isinstance(error, OSError) else error
-        text = f"{do}: the disk failed: {why}; it may have happened, so ask again"
+        text = f"{do}: the disk failed: {error.strerror}; it may have happened, so ask again"
         log("disk_trouble", do=do, because=str(error))
         return trouble_line(asked, DiskBroken(text))
     trace = error.__traceback__

@@ -10,8 +10,8 @@ from agent_node.commands import Added, Because, Changed
 from agent_node.errors import BadInput
 from agent_node.moves import Reowned
 from agent_node.output_hash import OUTPUT_SHA256
-from agent_node.queries import Doubt, Given, Listed, Shown
-from agent_node.reports import StatusReport, parse_report, read_doubts
+from agent_node.queries import Given, Listed, Shown
+from agent_node.reports import StatusReport, parse_report
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from agent_node.task import Task, task_from
@@ -65,12 +65,6 @@ def read_reowned(node: str, do: str, result: JsonObject, uids: Sequence[str]) ->
         if said.keys() != set(uids):
             raise BadInput("it is not about the tasks that were asked for", "results")
         return [said[uid] for uid in uids]
-
-
-def read_doubts_of(node: str, result: JsonObject) -> tuple[Doubt, ...]:
-    """The transfers that are not over for this node."""
-    with reading(node, "doubts"):
-        return read_doubts(Fields(result))
 
 
 def read_given(node: str, result: JsonObject) -> tuple[tuple[Given, ...], str | None]:

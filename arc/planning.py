@@ -78,12 +78,12 @@ async def drain_of(seen: Look, name: str) -> StealPlan | QueueUnseen:
     if isinstance(node, NodeUnseen):
         return QueueUnseen(name, node.rule, node.because, node.code)
     queue = await _page_of(seen, name, asked)
-    told = _uids(queue)
+    named = _uids(queue)
     for _ in range(PAGES_MAX - 1):
         if isinstance(queue, QueueUnseen) or queue.next is None:
             break
         page = await _page_of(seen, name, {**asked, "after": queue.next})
-        queue = page if isinstance(page, QueueUnseen) else _further(queue, page, told)
+        queue = page if isinstance(page, QueueUnseen) else _further(queue, page, named)
     if isinstance(queue, QueueUnseen):
         return queue
     told = tuple(replace(one, report=one.report._replace(state="draining"))

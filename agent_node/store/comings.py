@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..readiness import BY_GRAPH
 from ..task import State
-from .ends import BY, settle, spread
+from .ends import settle, spread
 from .reviving import alive_again
 from .transaction import Transaction, may_change
 
@@ -30,7 +31,7 @@ def arrived(tx: Transaction, uid: str) -> None:
         f" WHERE uid = ? AND {may_change(State.CANCELLED, State.READY)}", (tx.stamp, uid),
     )  # fmt: skip
     tx.moves(State.READY, State.CANCELLED)
-    tx.event("task_cancelled", uid, was=State.READY, state=State.CANCELLED, by=BY,
+    tx.event("task_cancelled", uid, was=State.READY, state=State.CANCELLED, by=BY_GRAPH,
              because=row[0] or "its graph was cancelled")  # fmt: skip
     spread(tx, {uid: "badly"})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..readiness import Came, came_of
+from ..readiness import BY_GRAPH, Came, came_of
 from ..task import State
 from ..text import counted
 from .artifact_inputs import arrive
@@ -17,7 +17,6 @@ from .edges import HOLDS, INPUTS_MISSING, WAITS_FOR, Standing, standings
 from .planting import plant_following
 from .transaction import Transaction, may_change
 
-BY = "graph"
 _ARRIVE = "UPDATE edge SET came = ? WHERE needs = ? AND came IS NULL RETURNING uid"
 _INPUT_HERE = (
     "UPDATE input SET here = 1 WHERE source = ? AND here = 0 AND kind <> 'artifact' RETURNING uid"
@@ -95,7 +94,7 @@ def _release(tx: Transaction, waiting: list[Standing]) -> None:
     tx.db.executemany(_TO_READY, [(tx.stamp, one.seq) for one in ready])
     tx.moves(State.PENDING, State.READY, len(ready))
     for one in ready:
-        tx.event("task_ready", one.uid, was=State.PENDING, state=State.READY, by=BY,
+        tx.event("task_ready", one.uid, was=State.PENDING, state=State.READY, by=BY_GRAPH,
                  because="what it waited for has ended")  # fmt: skip
 
 
@@ -118,7 +117,8 @@ def hold(tx: Transaction, waiting: list[tuple[Standing, str]]) -> None:
     )
     for one, rule in from_ready:
         tx.moves(State.READY, State.PENDING)
-        tx.event("task_blocked", one.uid, was=State.READY, state=State.PENDING, by=BY, because=rule)
+        tx.event("task_blocked", one.uid, was=State.READY, state=State.PENDING, by=BY_GRAPH,
+                 because=rule)  # fmt: skip
 
 
 _NOT_BEGUN = (State.PENDING, State.READY)
@@ -139,7 +139,7 @@ def _fell(tx: Transaction, fell: list[Standing]) -> None:
     )
     for one in fell:
         tx.moves(one.state, State.CANCELLED)
-        tx.event("task_cancelled", one.uid, was=one.state, state=State.CANCELLED, by=BY,
+        tx.event("task_cancelled", one.uid, was=one.state, state=State.CANCELLED, by=BY_GRAPH,
                  because=one.verdict.because)  # fmt: skip
 
 
@@ -173,6 +173,6 @@ _END_GRAPH = "UPDATE graph SET state = ?, ended_at = ? WHERE id = ? RETURNING ti
 def _end_graph(tx: Transaction, dag: str, state: str) -> None:
     title, bad, total = tx.db.execute(_END_GRAPH, (state, tx.stamp, dag)).fetchone()
     badly = state == "failed"
-    tx.event(f"dag_{state}", dag, by=BY,
+    tx.event(f"dag_{state}", dag, by=BY_GRAPH,
              because=f"{bad} of {counted(total, 'task')} ended badly" if badly else None,
              data={"title": title} if badly else None)  # fmt: skip

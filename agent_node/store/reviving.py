@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..readiness import BY_GRAPH
 from ..task import State
 from .edges import HOLDS, WAITS_FOR, standings
-from .ends import BLOCK, BY, TO_PENDING, after_end, settle
+from .ends import BLOCK, TO_PENDING, after_end, settle
 from .transaction import Transaction, may_change
 
 # Edges of those that still wait, or that an edge ended: whoever went on has gone on.
@@ -58,7 +59,7 @@ def reopen_graph(tx: Transaction, dag: str, *, bad: int = 0, joining: int = 0) -
         tx.db.execute(
             "UPDATE graph SET state = 'running', ended_at = NULL, reason = '' WHERE id = ?", (dag,)
         )
-        tx.event("dag_reopened", dag, by=BY)
+        tx.event("dag_reopened", dag, by=BY_GRAPH)
 
 
 _ADD_MEMBER = """
@@ -93,7 +94,7 @@ def _revive(tx: Transaction, uids: Iterable[str]) -> list[str]:
     tx.db.executemany("DELETE FROM fell WHERE uid = ?", [(one.uid,) for one in revived])
     for one in revived:
         tx.moves(State.CANCELLED, State.PENDING)
-        tx.event("task_revived", one.uid, was=State.CANCELLED, state=State.PENDING, by=BY,
+        tx.event("task_revived", one.uid, was=State.CANCELLED, state=State.PENDING, by=BY_GRAPH,
                  because="what had ended it lives again")  # fmt: skip
     return [one.uid for one in revived]
 

@@ -58,7 +58,7 @@ def _is_edge(entry: JsonValue, names: Collection[str]) -> bool:
         return False
     name, dot, what = said.partition(".")
     of_one = name in names and (not dot or what.startswith(("output", "outcome", "artifact:")))
-    return of_one or is_ulid(said) or read_reference(said) is not None
+    return of_one or is_ulid(said) is not None or read_reference(said) is not None
 
 
 def _tasks_of(document: JsonObject) -> Iterator[JsonObject]:

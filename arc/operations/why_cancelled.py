@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.readiness import BY_GRAPH
 from agent_node.strict import JsonObject
-from agent_node.task import State
+from agent_node.task import UNDERWAY, State
 from agent_node.text import safe_text
 from arc.asking import read_shown
 from arc.errors import ArcError
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 CANCELLED, STOPPING = "task_cancelled", "task_stopping"
 WHO_MAX, REASON_MAX = 100, 500
-UNDERWAY = (State.CLAIMED, State.RUNNING, State.VALIDATING)
-GRAPH = "graph"  # as a node names who ends what an edge ends; the failure's reason says which
 
 
 async def cancelled_by(hub: Hub, found: Found) -> JsonObject:
@@ -36,7 +35,7 @@ async def cancelled_by(hub: Hub, found: Found) -> JsonObject:
     by, because = _who_and_why(events)
     if not by and not because:
         return {"result": "it was cancelled; by whom is not kept any more", "cancelled": None}
-    if by == GRAPH:  # the reason of its failure says which edge that was
+    if by == BY_GRAPH:  # the reason of its failure says which edge that was
         text = "it was cancelled by what it waited for, or by its graph"
     else:
         text = "it was cancelled" + (f" by {by}" if by else "")

@@ -12,7 +12,6 @@ from agent_node.task import to_wire
 from arc.asking import (
     read_added,
     read_changed,
-    read_doubts_of,
     read_events,
     read_given,
     read_listed,
@@ -89,7 +88,6 @@ READERS: dict[str, Callable[[JsonObject], object]] = {
     "list": lambda result: read_listed("iris", result),
     "show": lambda result: read_shown("iris", uid(), result),
     "events": lambda result: read_events("iris", result),
-    "doubts": lambda result: read_doubts_of("iris", result),
     "moved": lambda result: read_given("iris", result),
     "bar": lambda result: read_reowned("iris", "bar", result, [uid()]),
     "hold": lambda result: read_moved("iris", "hold", result, [Asked(xfer(), uid())]),
