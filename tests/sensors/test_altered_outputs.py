@@ -99,11 +99,11 @@ def test_an_output_that_was_changed_on_its_way_to_the_hub_is_told_to_nobody(day:
 
 
 @pytest.mark.parametrize("lies", ['{"rows":8}', None])
-def test_an_output_that_was_changed_where_it_lies_is_told_as_damaged_and_given_as_nothing_to_nobody(
+def test_an_output_that_was_changed_where_it_lies_is_told_to_nobody(
     day: Scene, lies: str | None
 ) -> None:
-    """For half an hour it may still be mended. Seen to fail: then those that wait began with null,
-    as if the task had left nothing.
+    """For half an hour it may still be mended; then it is told as damaged. Seen to fail: those that
+    wait began with null, as if the task had left nothing.
     """
     store = day.fleet.machines["loom"].store
     store._db.execute("UPDATE task SET output = ? WHERE uid = ?", (lies, uid(1)))
