@@ -126,6 +126,19 @@ def test_a_node_toml_that_lets_urgent_work_overdraw_frees_what_is_urgent(node: N
     assert (node.state(uid(1)), node.state(uid(2))) == ("READY", "PENDING")
 
 
+def test_who_only_looks_in_frees_nobody_and_rewrites_no_reason(node: NodeAtHand) -> None:
+    """A `serve` beside no daemon reads another node.toml than the one that work waits under."""
+    node.has(a_task(1, max_cost_usd="11"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    node.wake()
+    (before,) = node.task(uid(1)).blocked_by
+    for limit in ("40", "10.5"):
+        assert isinstance(node.store, SqliteStore)
+        node.store.spend_within(Money(limit), from_now_on=False)
+        assert node.wake().readied == 0
+        assert node.task(uid(1)).blocked_by == [before]
+
+
 def test_a_limit_is_looked_at_again_where_a_wake_was_rolled_back(node: NodeAtHand) -> None:
     """Seen to fail: a wake that changed nothing was taken for the one that looked."""
     node.has(a_task(1, max_cost_usd="30"))
