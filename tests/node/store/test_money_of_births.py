@@ -375,6 +375,22 @@ def test_the_same_end_is_not_charged_again_when_more_of_it_is_told_much_later(
     assert money(node, graph)[0] == "0.5"
 
 
+def test_nothing_is_set_aside_for_a_birth_that_is_told_long_after_its_end(node: NodeAtHand) -> None:
+    """The child was home before, and has left again; of its end only the cost is known by then.
+    Fails where that is not looked at: nobody would ever tell of that end, and free the money.
+    """
+    graph = away(node)
+    node.takes(xfer(2), with_attempt(graph), giver="loom")
+    node.gives_away(xfer(3), node.task(CHILD))
+    tell(node, told(CHILD, cost_usd="1.25"))
+    assert money(node, graph)[:2] == ("1.25", "1")
+    node.clock.advance(40 * DAY)
+    while node.say(c.Forget()):
+        pass
+    assert joins(node, graph, "2") == "joined"
+    assert money(node, graph)[:2] == ("1.25", "1")
+
+
 def test_a_graph_without_a_limit_reserves_nothing(node: NodeAtHand) -> None:
     graph = away(node, budget_usd=None)
     assert joins(node, graph, "100") == "joined"
