@@ -69,6 +69,17 @@ async def test_a_real_task_opens_with_why_it_is_still_there(
     await drawer.locator("[aria-label=Life] tbody tr").first.wait_for()
 
 
+async def test_a_rule_of_the_nodes_opens_real_tasks(look: Looking, demo: str | None) -> None:
+    """Seen to fail: twenty-nine were kept by it, and a click said that no task was written down."""
+    page = await opened(look, demo)
+    await show_all(page)
+    await page.locator("#funnel [data-key=step-low_enough_priority]").click()
+    await page.locator("#funnel .opened tbody tr").first.wait_for()
+    await page.locator("#funnel .opened tbody button").first.click()
+
+    await page.locator("#drawer [aria-label=Why] strong").first.wait_for()
+
+
 async def test_other_limits_are_played_on_what_really_came(
     look: Looking, demo: str | None
 ) -> None:

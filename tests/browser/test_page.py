@@ -41,7 +41,7 @@ async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> N
     assert await page.locator("#lanes .block").count() > 100
     assert await page.locator("#lanes .stranded").count() > 2
     assert await page.locator("#lanes .arc").count() > 10
-    assert await page.locator("#funnel button.step").count() == 4
+    assert await page.locator("#funnel button.step").count() == 7
     assert "cycles of 10" in await page.locator("#funnel .blind").inner_text()
     assert await page.locator("#feeds td.some").count() == 5
     assert await page.locator("#depth canvas").count() == 5
@@ -112,7 +112,7 @@ async def test_the_address_holds_what_is_looked_at(look: Looking, served: Served
     page = await look.at(served.url)
     await show_all(page)
     await page.click("[data-span='1h']")
-    await page.click("#funnel button.step >> nth=1")
+    await page.click("#funnel [data-key=step-low_enough_priority]")
     await page.wait_for_selector("#funnel h3:has-text('kept by low_enough_priority')")
     await page.keyboard.press("[")
     await page.wait_for_selector("#facts li:has-text('as it was')")
@@ -124,6 +124,45 @@ async def test_the_address_holds_what_is_looked_at(look: Looking, served: Served
     again = await look.at(address)
     await again.wait_for_selector("#facts li:has-text('as it was at 2026-03-10 03:30:04 UTC')")
     await again.wait_for_selector("#funnel h3:has-text('kept by low_enough_priority')")
+
+
+async def test_a_rule_that_nodes_go_by_opens_the_tasks_that_it_keeps_now(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: of what a node filters itself the hub hears a count, and no task was shown."""
+    other = a_row(2, rule="busy_node_is_busy", because="4 left")
+    served.hub.answers["tasks.list"] = {
+        "tasks": [a_row(1), other, a_row(3, node="loom")], "more": True, "unread": ["forge"],
+        "next": None}  # fmt: skip
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("#funnel [data-key=step-low_enough_priority]")
+    opened = page.locator("#funnel .opened")
+    await opened.locator("tbody tr").first.wait_for()
+    said = await opened.inner_text()
+
+    assert "iris 72 (iris says so of its own tasks)" in said
+    assert "is kept there by it now, which may be other tasks than in these cycles" in said
+    assert "could not look into: forge" in said
+    assert "there are more" in said
+    assert await opened.locator("tbody tr").count() == 1
+    asked = [args for op, args, _ in served.hub.asked if op == "tasks.list" and "states" in args]
+    assert asked[-1] == {"states": ["READY"], "node": "iris", "limit": 1000}
+    await opened.locator("tbody button").first.click()
+    await page.locator("#drawer .subject").wait_for()
+
+
+async def test_the_ends_of_the_funnel_open_what_they_count(look: Looking, served: Served) -> None:
+    page = await look.at(served.url)
+    await show_all(page)
+    opened = page.locator("#funnel .opened")
+    for step, says in (("could_not_look", "could not look: no queue could be read"),
+                       ("waiting", "What waits there now"), ("moved", "stolen")):  # fmt: skip
+        await page.click(f"#funnel [data-key=step-{step}]")
+        await opened.locator(f"text={says}").first.wait_for()
+        assert await page.locator("#funnel [aria-expanded=true]").count() == 1
+    await opened.locator("tbody button").first.click()
+    await page.locator("#drawer .subject").wait_for()
 
 
 async def test_a_task_opens_with_its_life_its_reasons_and_its_log(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
@@ -263,9 +264,18 @@ def _cycles(past: PastMade, chance: random.Random, begin: datetime) -> None:
                 number, sensor, at, "interval", outcome, "",
                 "could not look: no queue could be read" if blind else f"{moved} moved", "",
                 5, 5 * blind, moved, moved, 12, took, kept))  # fmt: skip
-            past.kept[number] = [
-                KeptSeen("iris", "low_enough_priority", 9, "P2; we steal P5 and lower"),
-                *(KeptSeen("iris", "low_enough_priority", 1, "P2; we steal P5 and lower",
-                           a_uid(chance, at)) for _ in range(6)),
-            ] if kept else []  # fmt: skip
+            past.kept[number] = _decisions(kept, chance, at)
+            if sensor == "fleet-rebalance":
+                past.all_moves = [replace(one, run=number) if at <= one.at < at + s(300) else one
+                                  for one in past.all_moves]  # fmt: skip
         at += s(300)
+
+
+def _decisions(kept: Mapping[str, int], chance: random.Random, at: datetime) -> list[KeptSeen]:
+    """As a run writes them: of rules that a node itself goes by, a count and no uid."""
+    of_node, of_hub = "iris says so of its own tasks", "this cycle moves 10 tasks"
+    room = kept.get("cycle_has_room", 0)
+    return [KeptSeen("iris", rule, count, of_hub if rule == "cycle_has_room" else of_node)
+            for rule, count in kept.items()] + [
+        KeptSeen("iris", "cycle_has_room", 1, of_hub, a_uid(chance, at)) for _ in range(room)
+    ]  # fmt: skip

@@ -348,6 +348,42 @@ def test_a_step_of_the_funnel_names_its_tasks_once_with_how_often() -> None:
     assert step["nodes"] == [{"node": "iris", "count": 5, "because": "why"}]
 
 
+def test_a_step_whose_tasks_no_run_wrote_down_names_the_nodes_that_kept_them() -> None:
+    past = a_past("iris")
+    past.all_runs = [cycle(1, 900, kept={"low_enough_priority": 9})]
+    past.kept = {1: [KeptSeen("iris", "low_enough_priority", 9, "iris says so of its own tasks")]}
+    step = shown(past, "funnel", step="low_enough_priority")["step"]
+
+    assert (step["tasks"], step["more"]) == ([], 0)
+    assert step["nodes"] == [
+        {"node": "iris", "count": 9, "because": "iris says so of its own tasks"}]
+
+
+def test_the_ends_of_the_funnel_are_steps_too() -> None:
+    """Seen to fail where they were rules that had kept nothing."""
+    past = a_past("iris", "loom")
+    past.all_runs = [cycle(1, 900, unseen=2, decided=1, acted=1, kept={"r": 3}),
+                     cycle(2, 600, outcome="could_not_look", unseen=5, summary="no node answered")]
+    past.kept = {1: [KeptSeen("iris", "r", 3, "why"), KeptSeen("iris", "r", 1, "why", uid(1))]}
+    past.all_moves = [
+        MoveSeen(NOW - s(899), uid(number), "iris", "loom", "moved", "stolen", "", "", 5, run, "x")
+        for number, run in ((1, 1), (2, None), (3, 9))
+    ]  # fmt: skip
+    past.all_samples = [seen(890, 700, node="loom", state="unknown", because="unreachable"),
+                        seen(890, 700, node="iris"),
+                        seen(400, 0, node="iris", state="unknown", because="silent")]  # fmt: skip
+    blind, waiting, moved = (shown(past, "funnel", step=step)["step"]
+                             for step in ("could_not_look", "waiting", "moved"))
+
+    assert [(one["run"], one["unseen"], one["summary"]) for one in blind["runs"]] == [
+        (2, 5, "no node answered"), (1, 2, "")]
+    assert blind["unseen"] == [
+        {"node": "loom", "because": "unreachable", "since": iso(NOW - s(890))}]
+    assert waiting["nodes"] == [{"node": "iris", "count": 4, "because": ""}]
+    assert [(one["uid"], one["from"], one["to"]) for one in moved["moves"]] == [
+        (uid(1), "iris", "loom")]
+
+
 def test_feeds_add_up_by_both_ends_over_a_day_whatever_span_is_looked_at() -> None:
     past = a_past("iris", "loom")
     past.all_moves = [

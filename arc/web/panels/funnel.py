@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
@@ -16,24 +16,31 @@ from .asked import whole_of, window_of
 
 if TYPE_CHECKING:
     from arc.history import History
+    from arc.history_seen import MoveSeen
 
 SENSOR = "fleet-rebalance"
 CYCLES, CYCLES_MAX = 10, 500
 TASKS_MAX = 200
-BLIND = "could_not_look"
+LEEWAY_S = 60.0  # after a cycle has ended: a move is written down when it is over
+NODES_MAX = 50
+SUMMARY_MAX = 160
+BLIND, WAITING, MOVED = "could_not_look", "waiting", "moved"  # steps that are no rules
 # The order in which a plan asks: the nodes' own rules came first, and come first here.
 ORDER = [*dict.fromkeys(rule.__name__ for rule in (*STEAL_RULES, *SWIFT_RULES))]
 
 
 def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
-    """The newest cycles of a window added up; with `step`, the tasks that one rule kept."""
+    """The newest cycles of a window added up; with `step`, what one step of them is made of: the
+    tasks that a rule kept, the moves, the cycles and nodes that could not be looked at, or how
+    much waited where.
+    """
     window = window_of(query, now)
     count = whole_of(query, "cycles", CYCLES, low=1, high=CYCLES_MAX)
     runs = history.runs(window.since, window.until, sensor=SENSOR, limit=count)
     found: JsonObject = {**_summed(runs), "since": iso(window.since), "until": iso(window.until)}
     step = query.get("step")
     if step:
-        found["step"] = _step(history, runs, step[:64])
+        found["step"] = _END.get(step, _of_rule)(history, runs, step[:64])
     return found
 
 
@@ -68,8 +75,12 @@ def _place(rule: str) -> int:
     return ORDER.index(rule) if rule in ORDER else len(ORDER)
 
 
-def _step(history: History, runs: Sequence[RunSeen], rule: str) -> JsonObject:
-    """Which tasks a rule kept, the newest cycle first; each once, with how many cycles said so."""
+def _of_rule(history: History, runs: Sequence[RunSeen], rule: str) -> JsonObject:
+    """Which tasks a rule kept, the newest cycle first; each once, with how many cycles said so.
+
+    A rule about the task itself is looked at by the node that has it, which tells how many it
+    kept, and not which: then there are `nodes` and no `tasks`.
+    """
     tasks: dict[str, JsonObject] = {}
     times: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
@@ -88,7 +99,66 @@ def _step(history: History, runs: Sequence[RunSeen], rule: str) -> JsonObject:
                                            "because": one.because, "run": run.id})  # fmt: skip
     return {
         "rule": rule, "tasks": [{**one, "cycles": times[uid]} for uid, one in tasks.items()],
-        "more": len(times) - len(tasks),
-        "nodes": [{"node": node, "count": count, "because": reasons.get(node, "")}
-                  for node, count in nodes.most_common(50)],
+        "more": len(times) - len(tasks), "nodes": _counted(nodes, reasons),
     }  # fmt: skip
+
+
+def _waiting(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
+    """How much waited on which node, once for each cycle: what was kept there and what left."""
+    nodes: Counter[str] = Counter()
+    for run in runs:
+        for one in history.decisions(run.id):
+            if not one.uid:
+                nodes[one.node] += one.count
+    for move in _moves(history, runs):
+        nodes[move.busy] += 1
+    return {"rule": step, "nodes": _counted(nodes, {})}
+
+
+def _moved(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
+    """The moves of these cycles, the newest first."""
+    moves = _moves(history, runs)
+    shown: list[JsonValue] = [
+        {"at": iso(one.at), "uid": one.uid, "from": one.busy, "to": one.idle, "why": one.why,
+         "outcome": one.outcome, "because": one.because} for one in moves[:-TASKS_MAX - 1:-1]
+    ]  # fmt: skip
+    return {"rule": step, "moves": shown, "more": len(moves) - len(shown)}
+
+
+def _blind(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
+    """Which of these cycles missed an answer and what they said, the newest first; and which nodes
+    were not seen meanwhile, why, and since when.
+    """
+    missed = [run for run in reversed(runs) if run.outcome == BLIND or run.unseen]
+    shown: list[JsonValue] = [
+        {"run": one.id, "at": iso(one.at), "unseen": one.unseen, "looked": one.looked,
+         "outcome": one.outcome, "summary": one.summary[:SUMMARY_MAX]}
+        for one in missed[:TASKS_MAX]
+    ]  # fmt: skip
+    since: dict[tuple[str, str], JsonObject] = {}
+    if missed:
+        for one in history.samples(missed[-1].at, missed[0].at):
+            if one.state == "unknown":
+                since.setdefault((one.node, one.because), {
+                    "node": one.node, "because": one.because, "since": iso(one.at)})  # fmt: skip
+    return {"rule": step, "runs": shown, "more": len(missed) - len(shown),
+            "unseen": [*since.values()][:NODES_MAX]}  # fmt: skip
+
+
+_END: Mapping[str, Callable[[History, Sequence[RunSeen], str], JsonObject]] = {
+    BLIND: _blind, WAITING: _waiting, MOVED: _moved,
+}  # fmt: skip
+
+
+def _moves(history: History, runs: Sequence[RunSeen]) -> list[MoveSeen]:
+    """Those that these cycles made, by time."""
+    if not runs:
+        return []
+    numbers = {run.id for run in runs}
+    until = runs[-1].at + timedelta(seconds=runs[-1].took_s + LEEWAY_S)
+    return [one for one in history.moves(runs[0].at, until) if one.run in numbers]
+
+
+def _counted(nodes: Counter[str], reasons: Mapping[str, str]) -> list[JsonValue]:
+    return [{"node": node, "count": count, "because": reasons.get(node, "")}
+            for node, count in nodes.most_common(NODES_MAX)]  # fmt: skip
