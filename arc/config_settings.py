@@ -18,7 +18,7 @@ from .config_work import (
     work_words,
 )
 from .decisions.domains import Domain
-from .decisions.limits import HealthLimits, RouteLimits, StealLimits
+from .decisions.limits import GOES_BY, HealthLimits, RouteLimits, StealLimits
 from .durations import render_duration, render_failing, render_share
 from .settings import FleetSettings, NodeEntry, SensorEntry
 
@@ -165,6 +165,22 @@ def document_of(settings: FleetSettings) -> JsonObject:
     if settings.ssh_config is not None:
         document["ssh_config"] = str(settings.ssh_config)
     return document
+
+
+def limits_by_policy(settings: FleetSettings) -> JsonObject:
+    """By policy the limits that it goes by, in the words of fleet.yaml: this fleet's own where the
+    policy is its own, else those that a file would come to that says nothing but the policy.
+    """
+    return {policy: _goes_by(policy, settings) for policy in GOES_BY}
+
+
+def _goes_by(policy: str, settings: FleetSettings) -> JsonObject:
+    if policy != settings.policy:
+        file = FleetFile.model_validate({"version": 1, "nodes": [], "policy": policy})
+        settings = settings_of(file, settings.file)
+    section = document_of(settings)["rebalance"]
+    assert isinstance(section, dict)
+    return {key: section[key] for key in GOES_BY[policy]}
 
 
 def _runs(settings: FleetSettings, sensor: str) -> JsonObject:

@@ -12,6 +12,7 @@ from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from arc.beside import Beside
+from arc.config_settings import limits_by_policy
 from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.memory import Memory
 from arc.decisions.tallying import UNIT
@@ -48,6 +49,7 @@ class Remembered:
     needs: list[JsonValue] = field(default_factory=list)
     stores: frozenset[str] = frozenset()  # that have graphs
     inbox: JsonObject | None = None
+    policies: JsonObject = field(default_factory=dict)  # what each goes by
 
 
 _REMEMBERED: WeakKeyDictionary[Hub, Remembered] = WeakKeyDictionary()
@@ -83,7 +85,8 @@ async def _everything(hub: Hub, last: Remembered) -> JsonObject:
     looked_at = iso(view.at) if view is not None else None
     return {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy, "hub": _hub(hub),
-        "looked_at": looked_at, "limits": _limits(hub.settings), "header": _header(hub, last),
+        "looked_at": looked_at, "limits": _limits(hub.settings),
+        "policies": last.policies, "header": _header(hub, last),
         "needs_you": await all_needs(hub, last.needs, beside), "nodes": last.nodes,
         "inbox": last.inbox, "graphs": graph_counts(hub, beside),
         "stranded": stranded_of(hub), "sensors": _without_ages(sensor_lines(hub)),
@@ -112,6 +115,7 @@ def _see(hub: Hub, last: Remembered) -> None:
     last.nodes = {one.name: _stamped(hub, one, seen_line(hub, one)) for one in view.seen}
     last.nodes |= {one.name: _unaged(unseen_line(one)) for one in view.unseen}
     last.inbox = None if inbox is None else inbox_line(inbox)
+    last.policies = limits_by_policy(hub.settings)
 
 
 def _stamped(hub: Hub, node: NodeSeen, line: JsonObject) -> JsonObject:
@@ -139,7 +143,7 @@ def _hub(hub: Hub) -> JsonObject:
 
 
 def _limits(settings: FleetSettings) -> JsonObject:
-    """What the pictures draw lines at, and the sliders of "what if" begin at."""
+    """What the pictures draw lines at; what each policy goes by stands in `policies`."""
     steal, entry = settings.steal, settings.sensors.get(REBALANCE)
     return {
         "busy_over": steal.busy_over, "idle_min_s": steal.idle_min_s, "per_node": steal.per_node,

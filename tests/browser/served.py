@@ -109,6 +109,11 @@ def a_hub(names: list[str] | tuple[str, ...] = NAMES) -> HubMade:
         "fleet": "arc0", "policy": "arc0", "hub": {"name": "arc", "running": True, "paused": None},
         "limits": {"busy_over": 5, "idle_min_s": 120.0, "per_node": 3, "per_cycle": 10,
                    "every_s": 300.0, "steal_from": 5, "stale_after_s": 600.0},
+        "policies": {
+            "arc0": {"idle_min": "2m", "busy_over": 5, "steal_from": "P5", "anyone_from": "P8",
+                     "per_node": 3, "per_cycle": 10, "every": "5m", "on_idle": False},
+            "swift": {"every": "1m", "gain_min": "30s", "hops": 2, "transfer": "5s",
+                      "task_takes": "10m"}},
         "header": {"nodes": len(names), "seen": len(names), "waiting": 29, "inbox": 2, "running": 4,
                    "moved_last_cycle": 3, "moved_24h": 31, "spent_today_usd": "131.18",
                    "budget_per_day_usd": "200"},

@@ -90,18 +90,18 @@ async def test_other_limits_are_played_on_what_really_came(
     await page.keyboard.press("End")
 
     await page.locator("#what-if svg .other").wait_for(state="attached")
-    await expect(page.locator("#what-if code")).to_have_text("rebalance: {idle_min: 30m}")
+    await expect(page.locator("#what-if .yaml code")).to_have_text("rebalance: {idle_min: 30m}")
     await expect(page.locator("#what-if .sum")).to_contain_text("with these limits")
     assert "what=idle_min%3D30m" in page.url
 
     await page.locator("#what-if input[data-name=policy]").focus()
     await page.keyboard.press("End")
-    await expect(page.locator("#what-if code")).to_have_text(
+    await expect(page.locator("#what-if .yaml code")).to_have_text(
         "policy: swift")  # the thresholds are arc0's alone
     assert await page.locator("#what-if input[data-name=idle_min]").count() == 0
     await page.locator("#what-if input[data-name=gain_min]").focus()
     await page.keyboard.press("End")
-    await expect(page.locator("#what-if code")).to_have_text(
+    await expect(page.locator("#what-if .yaml code")).to_have_text(
         "policy: swift rebalance: {gain_min: 15m}")
     await page.locator("#what-if .tools button").first.click()
     await page.wait_for_selector("#what-if .tools button:has-text('copied')")

@@ -48,7 +48,7 @@ async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> N
     assert await page.locator("#money .spent").count() == 5
     assert await page.locator("#sensors .run-blind").count() >= 1
     assert await page.locator("#tasks tbody tr").count() == 12
-    assert await page.locator("#what-if input[type=range]").count() == 7
+    assert await page.locator("#what-if input[type=range]").count() == 9
 
 
 async def test_no_word_of_the_time_axis_leaves_the_picture(look: Looking, served: Served) -> None:

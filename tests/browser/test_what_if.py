@@ -89,8 +89,8 @@ async def test_each_policy_has_sliders_of_its_own_and_forgets_those_of_the_other
     await page.wait_for_selector("#what-if svg .other", state="attached")
     assert "idle_min=30s" in asked[-1]
     assert "hops" not in asked[-1], "arc0 does not look at it"
-    assert await names(page) == ["policy", "idle_min", "busy_over", "per_node", "per_cycle",
-                                 "every", "steal_from"]  # fmt: skip
+    assert await names(page) == ["policy", "idle_min", "on_idle", "busy_over", "per_node",
+                                 "per_cycle", "every", "steal_from", "anyone_from"]  # fmt: skip
 
     await page.locator("#what-if input[data-name=policy]").focus()
     await page.keyboard.press("End")
@@ -124,3 +124,71 @@ async def test_a_day_is_played_up_to_what_is_shown_and_the_command_says_the_same
     await page.wait_for_selector("#what-if .tools button:has-text('copied')")
     assert await page.evaluate("navigator.clipboard.readText()") == (
         f"arc simulate --from-history 24h --until {at} --policy arc0:busy_over=2")
+
+
+async def stands(page: Page) -> dict[str, str]:
+    """Where the thumb of each slider stands, by what it says there, and by what is written."""
+    told = await page.locator("#what-if .sliders label").evaluate_all("""all => all.map((one) => {
+      const input = one.querySelector("input");
+      return [input.dataset.name, `${one.querySelector("output").textContent} ${input.value}/${
+        input.max}${input.disabled ? " disabled" : ""}`];
+    })""")
+    return dict(told)
+
+
+async def test_a_thumb_stands_where_the_policy_is_also_of_the_one_that_does_not_decide(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: under the other policy all stood in the middle, "as fleet.yaml or usual"; and
+    so did a limit of fleet.yaml that was none of the steps.
+    """
+    policies: Any = served.hub.now["policies"]
+    served.hub.changed(policies={**policies, "arc0": {**policies["arc0"], "idle_min": "90s"}})
+    page = await look.at(served.url)
+    await answered(page, an_answer())
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.wait_for_selector("#what-if output:text-is('90s')")
+    assert await stands(page) == {
+        "policy": "arc0 0/1", "idle_min": "90s 4/9", "on_idle": "false 0/1", "busy_over": "5 4/8",
+        "per_node": "3 2/6", "per_cycle": "10 3/7", "every": "5m 4/7", "steal_from": "P5 4/9",
+        "anyone_from": "P8 7/9"}  # fmt: skip
+
+    await page.locator("#what-if input[data-name=policy]").focus()
+    await page.keyboard.press("End")
+    await page.wait_for_selector("#what-if input[data-name=hops]")
+    assert await stands(page) == {
+        "policy": "swift 1/1", "every": "1m 2/7", "gain_min": "30s 3/7", "hops": "2 1/4",
+        "transfer": "5s 2/5", "task_takes": "10m 3/5"}  # fmt: skip
+    served.hub.changed(policies={**policies, "swift": {**policies["swift"], "hops": 3}})
+    await page.wait_for_selector("#what-if output:text-is('3')")
+
+
+async def test_limits_that_the_hub_has_not_told_yet_are_not_made_up(
+    look: Looking, served: Served
+) -> None:
+    served.hub.changed(policies=None)
+    page = await look.at(served.url)
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.wait_for_selector("#what-if input[data-name=hops], #what-if input[data-name=every]")
+
+    assert (await stands(page))["every"] == "not known yet 0/7 disabled"
+
+
+async def test_what_was_chosen_is_copied_as_lines_of_fleet_yaml_and_as_a_command(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: beside the settings only their lines were copied."""
+    page = await look.at(f"{served.url}?what=on_idle%3Dtrue%2Canyone_from%3DP5")
+    asked = await answered(page, an_answer())
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    chosen = page.locator("#what-if .outcome .type")
+    await chosen.nth(1).wait_for()
+    assert "on_idle=true&anyone_from=P5" in asked[-1]
+    copied = []
+    for place in range(2):
+        await chosen.nth(place).locator("button").click()
+        await chosen.nth(place).locator("button:has-text('copied')").wait_for()
+        copied.append(await page.evaluate("navigator.clipboard.readText()"))
+
+    assert copied == ["rebalance: {on_idle: true, anyone_from: P5}",
+                      "arc simulate --from-history 24h --policy arc0:on_idle=true,anyone_from=P5"]

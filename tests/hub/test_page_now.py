@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from agent_node.strict import JsonObject
-from arc.decisions.limits import LIMITS
+from arc.decisions.limits import GOES_BY, LIMITS
 from arc.decisions.view import FleetView, NodeSeen
 from arc.operations.page_now import page_now
 from arc.settings import NodeEntry
+from arc.simulate.policies import parse_policy
 from tests.hub.cli.desk import Desk
 
 
@@ -44,6 +45,24 @@ def test_every_limit_that_a_slider_moves_is_told_as_it_is(desk: Desk) -> None:
     missing = [key for key in LIMITS if key not in told and f"{key}_s" not in told]
     assert missing == ["on_idle"]  # it is no number
     assert all(told[key] is not None for key in told)
+
+
+def test_of_each_policy_it_tells_the_limits_that_a_replay_goes_by(desk: Desk) -> None:
+    """Seen to fail: of the policy that does not decide nothing was told, and sliders stood there
+    as if it had been.
+    """
+    told = now(desk)["policies"]
+    assert {policy: tuple(limits) for policy, limits in told.items()} == GOES_BY
+    for policy, limits in told.items():
+        pairs = ",".join(f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+                         for key, value in limits.items())  # fmt: skip
+        usual = parse_policy(policy, desk.hub.settings)
+        assert parse_policy(f"{policy}:{pairs}", desk.hub.settings).limits_like(usual), policy
+    assert told["arc0"]["idle_min"] != "30s"
+    settings = desk.hub.settings
+    desk.hub.settings = replace(settings, steal=replace(settings.steal, idle_min_s=30.0))
+    assert now(desk)["policies"]["arc0"]["idle_min"] == "30s"
+    assert now(desk)["policies"]["swift"] == told["swift"]
 
 
 def test_it_tells_what_status_told_and_asks_no_node(desk: Desk) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+import arc.web
 from agent_node.clock import iso
+from arc.decisions.limits import GOES_BY, LIMITS
 from arc.errors import WrongUse
 from arc.history_seen import Arrival, KeptSeen, MoveSeen, NodeKnown, RunSeen, Sample, Stint
 from arc.history_seen import StrandedStretch as Stretch
@@ -485,6 +487,15 @@ def test_a_life_has_every_moment_in_order() -> None:
 
 
 # --- What if --------------------------------------------------------------------------------------
+
+
+def test_every_limit_has_a_slider_under_the_policies_that_go_by_it() -> None:
+    """Seen to fail: `on_idle` and `anyone_from`, which an advice may name, could not be moved."""
+    script = (Path(arc.web.__file__).parent / "static/js/panels/what_if.js").read_text()
+    found = re.findall(r'^  \["(\w+)", (\[[^]]+\]), "', script, flags=re.MULTILINE)
+
+    assert {name: tuple(json.loads(policies)) for name, policies in found} == {
+        key: tuple(policy for policy, keys in GOES_BY.items() if key in keys) for key in LIMITS}
 
 
 def test_what_if_takes_the_limits_that_the_page_has_sliders_for_and_nothing_else(

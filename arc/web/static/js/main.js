@@ -56,6 +56,15 @@ async function others() {
 /** @param {string} name */
 function refresh(name) { void byName.get(name)?.refresh(); }
 
+let limits = "";
+
+/** What draws lines and sliders at the hub's limits is drawn anew where they are others. @param {any} now */
+function limitsChanged(now) {
+  const said = JSON.stringify([now.policy, now.limits, now.policies]);
+  if (said !== limits) for (const name of ["depth", "what-if"]) byName.get(name)?.redraw();
+  limits = said;
+}
+
 function past() {
   document.body.classList.toggle("past", Boolean(view.at));
   if (view.at) showMoment().catch(sorry);
@@ -135,7 +144,7 @@ function begin() {
     if (changed.includes("at")) past();
   });
   follow({
-    onNow: (now) => { showNow(now); showNeeds(now); markStranded(); nowChanged(now); },
+    onNow: (now) => { showNow(now); showNeeds(now); markStranded(); nowChanged(now); limitsChanged(now); },
     onStale: (name) => {
       if (view.at) return;
       if (name === "life") refreshDrawer();

@@ -13,11 +13,13 @@ const POLICIES = ["arc0", "swift"];
 /** Name, by which policies it is looked at, what it says, its steps. */
 const SLIDERS = /** @type {[string, string[], string, (number|string)[]][]} */ ([
   ["idle_min", ["arc0"], "a node may be given work when idle for", ["0s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
+  ["on_idle", ["arc0"], "a cycle also starts when a node turns idle", ["false", "true"]],
   ["busy_over", ["arc0"], "a node gives work away above so many waiting", [0, 1, 2, 3, 5, 8, 12, 20, 40]],
   ["per_node", ["arc0"], "tasks that one node gets in a cycle", [1, 2, 3, 5, 8, 12, 20]],
-  ["per_cycle", ["arc0"], "tasks that a cycle moves", [1, 3, 5, 10, 20, 40, 100]],
+  ["per_cycle", ["arc0"], "tasks that a cycle moves", [1, 3, 5, 10, 20, 30, 40, 100]],
   ["every", ["arc0", "swift"], "a cycle every, whatever the news", ["10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"]],
   ["steal_from", ["arc0"], "only tasks as urgent as this or less", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
+  ["anyone_from", ["arc0"], "from here on anyone may do tasks without skills and domain", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
   ["gain_min", ["swift"], "a moved task starts sooner by at least", ["0s", "5s", "10s", "30s", "1m", "2m", "5m", "15m"]],
   ["hops", ["swift"], "how often one task may be stolen", [1, 2, 3, 4, 8]],
   ["transfer", ["swift"], "how long a move is taken to last", ["0s", "1s", "5s", "15s", "1m", "5m"]],
@@ -81,19 +83,35 @@ function chosen() {
 }
 
 /** What the hub runs with now. @param {string} name @returns {string|null} */
-function real(name) {
-  if (name === "policy") return known()?.policy ?? null;
-  const limits = known()?.limits;
-  const value = limits?.[name] ?? limits?.[`${name}_s`];
-  if (value === null || value === undefined) return null;
-  if (limits[name] === undefined) return lasting(value).replaceAll(" ", "");
-  return name === "steal_from" ? `P${value}` : String(value);
+function real(name) { return name === "policy" ? known()?.policy ?? null : own(played(), name); }
+
+/** What a policy goes by where nothing else is said: for the hub's own as fleet.yaml has it.
+ * @param {string} policy @param {string} name @returns {string|null} null: the hub has not told */
+function own(policy, name) {
+  const value = known()?.policies?.[policy]?.[name];
+  return value === null || value === undefined ? null : String(value);
+}
+
+/** By which the steps of a slider are in order: seconds, a number, or the place in its list.
+ * @param {string} word */
+function size(word) {
+  if (/^P?\d+$/.test(word)) return Number(word.replace("P", ""));
+  if (["false", "true"].includes(word)) return Number(word === "true");
+  return [...word.matchAll(/([\d.]+)([dhms])/g)].reduce((all, [, count, unit]) =>
+    all + Number(count) * { d: 86400, h: 3600, m: 60, s: 1 }[/** @type {"d"} */ (unit)], 0);
+}
+
+/** The steps of a slider, what is in effect among them. @param {(number|string)[]} steps @param {(string|null)[]} also */
+function stepsWith(steps, also) {
+  const words = steps.map(String);
+  for (const word of also) if (word !== null && !words.some((one) => size(one) === size(word))) words.push(word);
+  return words.sort((one, other) => size(one) - size(other));
 }
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawWhatIf(body, data, sum) {
   const drawn = /** @type {HTMLElement|null} */ (body.querySelector(".sliders"));
-  if (drawn?.dataset.policy !== played()) {
+  if (drawn?.dataset.of !== standing()) {
     const held = drawn?.contains(document.activeElement);
     put(body, allSliders(), el("div", { class: "outcome" }));
     if (held) /** @type {HTMLElement} */ (body.querySelector("input[data-name=policy]")).focus();
@@ -107,7 +125,7 @@ function drawWhatIf(body, data, sum) {
   const was = data.reality, same = data.as_it_is, would = data.what_if;
   sum(`${ofWhole(data)}stranded ${minutes(was.stranded_s)} really, ${minutes(same.stranded_s)} played again, `,
     el("b", {}, `${minutes(would.stranded_s)} with these limits`), `; ${counted(would.moves, "move")} instead of ${same.moves}`);
-  put(place, area(data, Math.max(240, body.clientWidth || 900)), yaml(),
+  put(place, area(data, Math.max(240, body.clientWidth || 900)), chosenLimits(),
     (data.cut ?? []).map((/** @type {string} */ one) => el("p", { class: "warn" }, one)),
     behind("what-if", "as a table", () => table("Reality and these limits", ["", "really", "played again as it is", "with these limits"], [
       ["stranded", lasting(was.stranded_s), lasting(same.stranded_s), lasting(would.stranded_s)], ["moves", was.moves, same.moves, would.moves],
@@ -124,40 +142,47 @@ function ofWhole(data) {
   return `of ${which}${lasting(data.compared_s)} of ${lasting(data.asked_s)}${from} alone: `;
 }
 
+/** What the sliders begin at: drawn anew where the policy or the hub's own limits are others. */
+function standing() { return `${played()} ${JSON.stringify(known()?.policies?.[played()] ?? null)}`; }
+
 function allSliders() {
   const now = settings(), policy = played();
-  const mine = policy === (real("policy") ?? policy); // of another policy the hub's limits say nothing
-  const one = (/** @type {string} */ name, /** @type {string} */ says, /** @type {(number|string)[]} */ steps) => {
-    const words = steps.map(String);
-    const own = now[name] ?? (mine || name === "policy" ? real(name) : null);
-    const at = own === null ? -1 : words.indexOf(own);
-    const out = el("output", {}, own ?? (mine ? "as it is" : "as fleet.yaml or usual"));
-    const slider = /** @type {HTMLInputElement} */ (el("input", { type: "range", min: 0, max: words.length - 1,
-      value: at < 0 ? Math.floor(words.length / 2) : at, "data-name": name, "aria-label": `${name}: ${says}` }));
-    /** @type {ReturnType<typeof setTimeout>|undefined} */ let soon;
-    slider.addEventListener("input", () => {
-      put(out, words[Number(slider.value)]);
-      slider.setAttribute("aria-valuetext", words[Number(slider.value)]);
-      clearTimeout(soon);
-      soon = setTimeout(() => {
-        const changed = fit({ ...settings(), [name]: words[Number(slider.value)] });
-        if (changed[name] === real(name) && (mine || name === "policy")) delete changed[name];
-        setView({ what: Object.entries(changed).map(([key, value]) => `${key}=${value}`).join(",") || null });
-      }, 250);
-    });
-    return el("label", { title: says }, name, out, slider);
-  };
-  return el("div", { class: "sliders", "data-policy": policy },
-    one("policy", POLICY, POLICIES), sliders(policy).map(([name, , says, steps]) => one(name, says, steps)));
+  return el("div", { class: "sliders", "data-of": standing() }, slider("policy", POLICY, POLICIES, now.policy ?? null),
+    sliders(policy).map(([name, , says, steps]) => slider(name, says, steps, now[name] ?? null)));
 }
 
-/** The lines of fleet.yaml that make it so. */
-function yaml() {
+/** @param {string} name @param {string} says @param {(number|string)[]} steps @param {string|null} chosen */
+function slider(name, says, steps, chosen) {
+  const usual = real(name), value = chosen ?? usual;
+  const words = name === "policy" ? POLICIES : stepsWith(steps, [usual, chosen]);
+  const at = value === null ? -1 : words.findIndex((word) => word === value || (name !== "policy" && size(word) === size(value)));
+  const out = el("output", {}, value ?? "not known yet");
+  const input = /** @type {HTMLInputElement} */ (el("input", { type: "range", min: 0, max: words.length - 1, value: Math.max(at, 0),
+    disabled: at < 0, "data-name": name, "aria-label": `${name}: ${says}`, "aria-valuetext": value ?? "not known yet" }));
+  /** @type {ReturnType<typeof setTimeout>|undefined} */ let soon;
+  input.addEventListener("input", () => {
+    const word = words[Number(input.value)];
+    put(out, word);
+    input.setAttribute("aria-valuetext", word);
+    clearTimeout(soon);
+    soon = setTimeout(() => {
+      const changed = fit({ ...settings(), [name]: word });
+      if (changed[name] === real(name)) delete changed[name];
+      setView({ what: Object.entries(changed).map(([key, one]) => `${key}=${one}`).join(",") || null });
+    }, 250);
+  });
+  return el("label", { title: says }, name, out, input);
+}
+
+/** What was chosen: as the lines of fleet.yaml that make it so, and as the command that plays it again. */
+function chosenLimits() {
   const { policy, ...limits } = settings();
   const changed = Object.entries(limits).map(([name, value]) => `${name}: ${value}`).join(", ");
   if (!policy && !changed) return null;
   const lines = `${policy ? `policy: ${policy}\n` : ""}${changed ? `rebalance: {${changed}}` : ""}`.trim();
-  return el("p", { class: "actions" }, el("span", { class: "type" }, el("code", {}, lines), copier(() => lines)),
+  return el("p", { class: "actions" },
+    el("span", { class: "type yaml" }, "fleet.yaml ", el("code", {}, lines), copier(() => lines)),
+    el("span", { class: "type" }, "as a command ", el("code", {}, whatIf.command()), copier(whatIf.command)),
     el("button", { type: "button", onclick: () => { document.querySelector("#what-if .sliders")?.remove(); setView({ what: null }); } },
       "as it is"));
 }
