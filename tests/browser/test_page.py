@@ -445,6 +445,51 @@ async def test_a_page_that_wants_a_token_asks_for_it_and_keeps_it_out_of_the_add
     assert await page.context.cookies() == []
 
 
+DRAWN = """() => {
+  const own = CanvasRenderingContext2D.prototype, words = [], dashes = [];
+  const [fill, dash] = [own.fillText, own.setLineDash];
+  own.fillText = function (text, ...where) { words.push(text); fill.call(this, text, ...where); };
+  own.setLineDash = function (line) { if (line.length) dashes.push(1); dash.call(this, line); };
+  document.getElementById("theme").click();
+  document.getElementById("theme").click();
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+    [own.fillText, own.setLineDash] = [fill, dash];
+    done([words, dashes.length]);
+  })));
+}"""
+
+
+async def test_the_depth_of_a_queue_has_axes_of_time_and_of_tasks(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: both axes were turned off, and what was drawn had no measure at all."""
+    page = await look.at(served.url)
+    await show_all(page)
+    words, dashes = await page.evaluate(DRAWN)
+
+    assert {"01:00", "02:00", "03:00"} <= set(words)  # UTC, as all of the page; not Lima's
+    assert {"0", "5"} <= set(words)
+    assert dashes >= 5
+    await page.locator("#depth .u-over").first.hover()
+    await page.locator("#tip >> text=/waiting|nobody knows/").wait_for()
+    assert " UTC" in await page.locator("#tip").inner_text()
+
+
+async def test_the_line_of_a_busy_queue_is_drawn_where_a_policy_asks_for_it_and_says_of_when_it_is(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: it was drawn under swift, which asks for no depth, and as if of that time."""
+    page = await look.at(served.url)
+    await show_all(page)
+    said = page.locator("#depth .sum")
+    assert await said.inner_text() == "busy above 5"
+    await page.keyboard.press("[")
+    await page.wait_for_selector("#depth .sum:text-is(\"today's limit: busy above 5\")")
+    served.hub.changed(policy="swift")
+    await page.wait_for_selector("#depth .sum:text-is('swift: no depth counts as busy')")
+    assert (await page.evaluate(DRAWN))[1] == 0
+
+
 async def test_many_tasks_come_page_by_page(look: Looking, served: Served) -> None:
     many: JsonObject = {"tasks": [a_row(n) for n in range(99)], "more": True, "unread": []}
     served.hub.answers["tasks.list"] = {**many, "next": "iris:100"}

@@ -117,8 +117,10 @@ function tick() {
   }
 }
 
-function widths() {
+/** What is drawn by measure or by colour is drawn anew when the window or the system's theme is another. */
+function surroundings() {
   let before = innerWidth;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const panel of panels) panel.redraw(); });
   /** @type {ReturnType<typeof setTimeout>|undefined} */ let soon;
   addEventListener("resize", () => {
     if (innerWidth === before) return;
@@ -154,7 +156,7 @@ function begin() {
   past();
   place(lanes);
   void byName.get("lanes")?.refresh().then(others).then(tick);
-  widths();
+  surroundings();
   setInterval(tick, 1000);
 }
 

@@ -3,10 +3,12 @@
 import { ask, bring } from "../asking.js";
 import { behind, el, put, table } from "../dom.js";
 import { known } from "../now.js";
-import { windowed, setView } from "../view.js";
-import { clock, counted } from "../words.js";
+import { tipOn } from "../tip.js";
+import { setView, view, windowed } from "../view.js";
+import { clock, counted, mark } from "../words.js";
 
-const TALL = 58;
+const TALL = 84, FONT = "10px system-ui, sans-serif";
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000];
 /** @type {any[]} */ let plots = [];
 /** @type {Promise<any>|null} */ let loading = null;
 
@@ -14,8 +16,9 @@ const TALL = 58;
 export const depth = {
   id: "depth",
   about: [
-    "How many tasks waited on each node, the most in each stretch of time. The dashed line is "
-    + "`busy_over`: a node with more waiting than that gives work away (policy arc0).",
+    "How many tasks waited on each node, the most in each stretch of time; upwards tasks, across the time in UTC, "
+    + "all plots in one scale. The dashed line is `busy_over` of today: a node with more waiting than that gives "
+    + "work away. Under the policy swift there is none: what waits moves where it starts sooner by `gain_min`, however deep the queue.",
     "A hole in a line: nobody looked, or the node did not answer. That is not an empty queue.",
   ],
   command: () => "arc nodes list",
@@ -44,8 +47,8 @@ function colour(name) { return getComputedStyle(document.documentElement).getPro
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawDepth(body, data, sum) {
-  const limit = known()?.limits?.busy_over ?? null;
-  sum(`${limit === null ? "" : `busy above ${limit}`}${data.more ? `; the deepest, ${counted(data.more, "node")} more` : ""}`);
+  const limit = busyOver();
+  sum([lineSays(limit), data.more ? `the deepest, ${counted(data.more, "node")} more` : ""].filter(Boolean).join("; "));
   for (const plot of plots) plot.destroy();
   plots = [];
   const scale = Math.max(limit ?? 0, 4, ...data.nodes.map((/** @type {any} */ one) => one.deepest)) * 1.1;
@@ -63,20 +66,45 @@ function drawDepth(body, data, sum) {
   for (const one of figures) plots.push(plot(one.place, one.one, data, scale, limit));
 }
 
+/** Above which a node counts as busy; null: the hub has not told, or its policy asks for no depth. */
+function busyOver() { return known()?.policy === "swift" ? null : known()?.limits?.busy_over ?? null; }
+
+/** What the dashed line is, or why there is none. Which limit was in effect then nobody wrote down.
+ * @param {number|null} limit */
+function lineSays(limit) {
+  if (known()?.policy === "swift") return "swift: no depth counts as busy";
+  return limit === null ? "" : view.at ? `today's limit: busy above ${limit}` : `busy above ${limit}`;
+}
+
 /** @param {HTMLElement} place @param {any} one @param {any} data @param {number} scale @param {number|null} limit */
 function plot(place, one, data, scale, limit) {
   const times = one.most.map((/** @type {any} */ _, /** @type {number} */ at) => data.since / 1000 + at * data.step_s);
-  const line = times.map(() => limit);
   const Plotter = /** @type {any} */ (window).uPlot;
-  return new Plotter({
-    width: Math.max(120, place.clientWidth), height: TALL, legend: { show: false },
-    cursor: { show: false }, padding: [2, 0, 0, 0],
-    axes: [{ show: false }, { show: false }],
+  const axis = { font: FONT, stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, gap: 3 };
+  const made = new Plotter({
+    width: Math.max(120, place.clientWidth), height: TALL, legend: { show: false }, padding: [6, 8, 0, 0],
+    tzDate: (/** @type {number} */ at) => Plotter.tzDate(new Date(at * 1000), "Etc/UTC"),
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 5 } },
+    hooks: { setCursor: [(/** @type {any} */ own) => {
+      if (own.cursor.idx !== null && place.matches(":hover")) place.dispatchEvent(new PointerEvent("pointerenter"));
+    }] },
+    axes: [{ ...axis, size: 18, space: 44, values: (/** @type {any} */ _, /** @type {number[]} */ marks, /** @type {any} */ _axis,
+      /** @type {any} */ _space, /** @type {number} */ step) => marks.map((at) => mark(at * 1000, step)) },
+    { ...axis, size: 28, space: 18, incrs: WHOLE }],
     scales: { x: { time: true }, y: { range: [0, scale] } },
     series: [{}, { stroke: colour("--d0"), fill: `${colour("--d0")}33`, width: 1.5, spanGaps: false,
       points: { show: false }, paths: Plotter.paths.stepped({ align: 1 }) },
-    { stroke: colour("--dim"), width: 1, dash: [4, 3], points: { show: false } }],
-  }, [times, one.most, line], place);
+    ...limit === null ? [] : [{ stroke: colour("--dim"), width: 1, dash: [4, 3], points: { show: false } }]],
+  }, [times, one.most, ...limit === null ? [] : [times.map(() => limit)]], place);
+  tipOn(place, () => pointed(one, data, made.cursor.idx));
+  return made;
+}
+
+/** @param {any} one @param {any} data @param {number|null|undefined} at which stretch */
+function pointed(one, data, at) {
+  if (at === null || at === undefined) return [one.node];
+  return [`${one.node}: ${one.most[at] === null ? "nobody knows" : `${one.most[at]} waiting`}`,
+    `${clock(data.since + at * data.step_s * 1000)} UTC`];
 }
 
 /** @param {any} data */
