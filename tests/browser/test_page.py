@@ -108,6 +108,56 @@ async def test_there_is_a_table_behind_each_plot(look: Looking, served: Served) 
     assert await moves.locator("tbody tr").count() == await page.locator("#lanes .arc").count()
 
 
+async def in_table(page: Page, panel: str, summary: str) -> list[list[str]]:
+    """The rows of a table behind a plot, its heads first."""
+    box = page.locator(f"#{panel} details", has=page.locator(f"summary:text-is('{summary}')"))
+    await box.locator("summary").click()
+    await box.locator("tbody tr").first.wait_for()
+    rows: list[list[str]] = await box.locator("tr").evaluate_all(
+        "all => all.map((row) => [...row.cells].map((cell) => cell.textContent))")
+    return rows
+
+
+async def test_what_is_drawn_over_time_stands_in_a_table_too(look: Looking, served: Served) -> None:
+    """Seen to fail: the tables of money and sensors held totals alone, and no time at all."""
+    page = await look.at(served.url)
+    await show_all(page)
+    money = await in_table(page, "money", "as a table: hour by hour")
+    runs = await in_table(page, "sensors", "as a table: runs")
+
+    assert [row[0] for row in money] == [
+        "UTC", "00:00 to 01:00", "01:00 to 02:00", "02:00 to 03:00", "03:00 to 03:45"]
+    for place in range(1, len(money[0])):
+        line = [float(row[place].strip("$")) for row in money[1:]]
+        assert line == sorted(line)
+        figure = page.locator("#money figure", has_text=money[0][place])
+        assert money[-1][place] in await figure.inner_text()
+    assert len(runs) - 1 == await page.locator("#sensors .run, #sensors .run-blind").count()
+    assert [row[0] for row in runs[1:]] == sorted((row[0] for row in runs[1:]), reverse=True)
+    assert ["could not look", "could not look: no queue could be read"] in [
+        row[3:] for row in runs]
+
+
+async def test_the_runs_of_a_sensor_can_be_reached_by_keys(look: Looking, served: Served) -> None:
+    """Seen to fail: no key led along a row, and where a browser stopped at ticks, then at each."""
+    page = await look.at(served.url)
+    await show_all(page)
+    row = page.locator("#sensors svg").nth(1)
+    await row.focus()
+    said = []
+    for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
+        await page.keyboard.press(key)
+        said.append(await page.locator("#tip").inner_text())
+
+    assert said[0] == said[2] != said[1]
+    assert said[0].startswith("fleet-rebalance, run 72: did something")
+    assert (await page.locator("#said").inner_text()).startswith("fleet-rebalance, run 72")
+    assert await page.locator("#sensors .at").count() == 1
+    await page.keyboard.press("Tab")
+    assert await page.locator("#tip").is_hidden()
+    assert await page.evaluate("document.activeElement.matches('#sensors summary')")
+
+
 async def test_the_address_holds_what_is_looked_at(look: Looking, served: Served) -> None:
     page = await look.at(served.url)
     await show_all(page)
@@ -425,6 +475,26 @@ async def test_a_large_fleet_is_a_heat_map_with_the_stranded_first_and_a_lane_fo
     await page.click("text=its lane alone")
     await page.locator("#lanes .block").first.wait_for()
     assert await page.locator("#lanes .lane").count() == 1
+
+
+async def test_the_tables_behind_the_heat_map_say_when_it_was(
+    look: Looking, serving: AsyncExitStack, tmp_path: Path
+) -> None:
+    """Seen to fail: the one table said how long and by what, and no moment of it."""
+    large = await serving.enter_async_context(
+        Served(large=History(write_large(tmp_path, 60)), at=UNTIL))  # fmt: skip
+    page = await look.at(f"{large.url}?span=24h")
+    await page.locator("#lanes .heat-names li").nth(59).wait_for()
+    nodes = await in_table(page, "lanes", "as a table")
+    hours = await in_table(page, "lanes", "as a table: hour by hour")
+    when = nodes[0].index("when")
+
+    assert len(nodes) == 61
+    assert nodes[1][when] == "05:45 to 06:39"
+    assert len(hours) == 25 + 1
+    loud = [row for row in hours[1:] if row[1] != "0s"]
+    assert [row[0] for row in loud] == ["05:00 to 06:00", "06:00 to 07:00"]
+    assert loud[0][2] == "54"
 
 
 async def test_a_page_that_wants_a_token_asks_for_it_and_keeps_it_out_of_the_address(

@@ -80,6 +80,23 @@ async def test_what_was_left_out_before_is_said_as_loudly_as_what_was_left_out_b
     assert look.troubles == []
 
 
+async def test_what_is_drawn_stands_hour_by_hour_in_a_table(look: Looking, served: Served) -> None:
+    """Seen to fail: the table held the totals, and nothing of when it was."""
+    page = await look.at(f"{served.url}?what=busy_over%3D2")
+    other = {**an_answer()["what_if"], "stranded": [0.5, 0, None, None]}
+    await answered(page, an_answer(what_if=other))
+    await page.locator("#what-if").scroll_into_view_if_needed()
+    await page.locator("#what-if summary:text-is('as a table: hour by hour')").click()
+    rows = page.locator("#what-if details").nth(1).locator("tbody tr")
+    await expect(rows).to_have_count(4)
+    told = await rows.evaluate_all(
+        "all => all.map((row) => [...row.cells].map((cell) => cell.textContent))")
+
+    assert told == [["00:00 to 01:00", "1h", "1h", "30m"], ["01:00 to 02:00", "2h", "2h", "0s"],
+                    ["02:00 to 03:00", "0s", "0s", "not played"],
+                    ["03:00 to 04:00", "0s", "0s", "not played"]]  # fmt: skip
+
+
 async def test_each_policy_has_sliders_of_its_own_and_forgets_those_of_the_other(
     look: Looking, served: Served
 ) -> None:

@@ -13,6 +13,7 @@ import arc.web
 
 CSS = (Path(arc.web.__file__).parent / "static" / "page.css").read_text()
 TOLD_APART = ("loud", *(f"d{number}" for number in range(7)))  # of stranded time, and of domains
+MARKS = ("loud", "warn", "d0", "dim")  # of a sensor's runs: failed, late, did something, the rest
 # In steps of CIE 1976; about two are seen side by side. The set of Okabe and Ito has 16.
 APART_MIN = 18.0
 LEAST_CONTRAST = {"light": 2.0, "dark": 2.5}  # of a block against the panel it lies on
@@ -82,6 +83,15 @@ def test_no_two_colours_of_the_lanes_look_alike_to_any_eyes(theme: str, sight: s
     """Seen to fail with those that had been altered by eye: 2.8 for deuteranopia."""
     for colours in themes()[theme]:
         apart, one, other = nearest({name: colours[name] for name in TOLD_APART}, SIGHTS[sight])
+        assert apart >= APART_MIN, (one, other)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_marks_of_a_sensor_look_alike_to_any_eyes(theme: str, sight: str) -> None:
+    """Seen to fail: late and failed lay 15 and 16 steps apart for two kinds of eyes."""
+    for colours in themes()[theme]:
+        apart, one, other = nearest({name: colours[name] for name in MARKS}, SIGHTS[sight])
         assert apart >= APART_MIN, (one, other)
 
 

@@ -1,12 +1,13 @@
 // The heat map: a row a node and a column a stretch of time, for fleets too large for lanes.
 
 import { behind, draw, el, put, table } from "../dom.js";
+import { between, dated, hoursOf } from "../hours.js";
 import { tipOn } from "../tip.js";
 import { split } from "../stranded.js";
 import { setView, view } from "../view.js";
 import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
 
-const ROW = 14;
+const ROW = 14, WHEN_MAX = 4;
 const WORDS = { u: "not seen", p: "paused or stopped", b: "busy", i: "idle" };
 
 /** @param {string} name */
@@ -21,7 +22,7 @@ export function drawHeat(body, data, sum) {
   const columns = data.nodes[0]?.states.length ?? 1;
   const canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { class: "heat", width: columns * 4,
     height: data.nodes.length * ROW, role: "img",
-    "aria-label": "Heat map; the table below says the same" }));
+    "aria-label": "Heat map; the tables below say the same, node by node and hour by hour" }));
   canvas.style.height = `${data.nodes.length * ROW}px`;
   paint(canvas, data);
   const names = el("ol", { class: "heat-names" }, data.nodes.map((/** @type {any} */ node) =>
@@ -32,9 +33,36 @@ export function drawHeat(body, data, sum) {
   put(body, el("div", { class: "heat-box scroll", tabindex: 0, role: "region",
     "aria-label": "Heat map of all nodes" }, el("span", {}), axis(data, Math.max(100, (body.clientWidth || 900) - 110)),
   names, canvas), legend(),
-  behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "kept by", "busy", "idle", "paused", "not seen"],
-    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s), causes(node) || "-",
-      ...["b", "i", "p", "u"].map((letter) => percent(node.states, letter))]))));
+  behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "when", "kept by", "busy", "idle", "paused", "not seen"],
+    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s), whenStranded(node, data), causes(node) || "-",
+      ...["b", "i", "p", "u"].map((letter) => percent(node.states, letter))]))),
+  behind("heat-hours", "as a table: hour by hour", () => byHour(data)));
+}
+
+/** The stretches in which it was stranded, in the steps that are drawn. @param {any} node @param {any} data */
+function whenStranded(node, data) {
+  const found = [...node.loud.matchAll(/[^0]+/g)];
+  const at = (/** @type {number} */ place) => dated(data.since + place * data.step_s * 1000, (data.until - data.since) / 1000);
+  const said = found.slice(0, WHEN_MAX).map((one) => `${at(one.index)} to ${at(one.index + one[0].length)}`);
+  return [...said, ...found.length > WHEN_MAX ? [`${found.length - WHEN_MAX} more`] : []].join(", ") || "-";
+}
+
+/** The columns of the picture, added up. @param {any} data */
+function byHour(data) {
+  const parts = (/** @type {any} */ hour, /** @type {string} */ letter) => {
+    const [first, last] = [Math.floor(hour.from / data.step_s), Math.ceil(hour.to / data.step_s)];
+    return percent(data.nodes.map((/** @type {any} */ node) => node.states.slice(first, last)).join(""), letter);
+  };
+  const lines = data.nodes.map((/** @type {any} */ node) => [...node.loud].map((tenths) => Number(tenths) / 9));
+  return table("All nodes in each hour", ["UTC", "stranded, about", "nodes stranded", "longest", "busy", "idle", "paused", "not seen"],
+    hoursOf(data.since, (data.until - data.since) / 1000).map((hour) => {
+      const stranded = lines.map((/** @type {number[]} */ line, /** @type {number} */ row) =>
+        [between(line, data.step_s, hour.from, hour.to) ?? 0, data.nodes[row].node]).filter((/** @type {any} */ [seconds]) => seconds > 0)
+        .sort((/** @type {any} */ one, /** @type {any} */ other) => other[0] - one[0]);
+      return [hour.says, lasting(Math.round(stranded.reduce((/** @type {number} */ all, /** @type {any} */ [seconds]) => all + seconds, 0))),
+        stranded.length, stranded.slice(0, WHEN_MAX).map((/** @type {any} */ [seconds, name]) => `${name} ${lasting(Math.round(seconds))}`).join(", ") || "-",
+        ...["b", "i", "p", "u"].map((letter) => parts(hour, letter))];
+    }));
 }
 
 /** What kept it stranded and for how long, the longest first. @param {any} node */

@@ -2,13 +2,14 @@
 
 import { ask, Trouble } from "../asking.js";
 import { behind, draw, el, put, table } from "../dom.js";
+import { hoursOf } from "../hours.js";
 import { known } from "../now.js";
 import { tipOn } from "../tip.js";
 import { setView, view } from "../view.js";
 import { clock, counted, money as dollars } from "../words.js";
 
 const WIDE = 150, TALL = 46;
-const AGAIN_MS = 60000;
+const AGAIN_MS = 60000, COLUMNS_MAX = 10;
 
 /** @type {import("../frame.js").Panel} */
 export const money = {
@@ -59,7 +60,19 @@ function drawMoney(body, data, sum) {
     data.more ? el("p", { class: "plain" }, `… and ${counted(data.more, "node")} more`) : null,
     behind("money", "as a table", () => table("Spent today", ["node", "spent", "limit", "pace a day"],
       data.nodes.map((/** @type {any} */ one) => [one.node, dollars(one.spent_usd),
-        data.limits?.has(one.node) ? dollars(data.limits.get(one.node)) : data.limits ? "none" : "unknown", dollars(pace(data, Number(one.spent_usd)))]))));
+        data.limits?.has(one.node) ? dollars(data.limits.get(one.node)) : data.limits ? "none" : "unknown", dollars(pace(data, Number(one.spent_usd)))]))),
+    behind("money-hours", "as a table: hour by hour", () => byHour(data)));
+}
+
+/** What each node had spent by the end of each hour, as the lines show it. @param {any} data */
+function byHour(data) {
+  const shown = data.nodes.slice(0, COLUMNS_MAX), others = data.nodes.slice(COLUMNS_MAX);
+  const by = (/** @type {any} */ one, /** @type {number} */ second) =>
+    one.line[Math.min(Math.floor(second / data.step_s + 0.001), one.line.length) - 1] ?? 0;
+  return table("Spent since midnight, by the end of each hour", ["UTC", ...shown.map((/** @type {any} */ one) => one.node),
+    ...others.length ? ["others"] : []],
+  hoursOf(data.since, data.elapsed_s).map((hour) => [hour.says, ...shown.map((/** @type {any} */ one) => dollars(by(one, hour.to))),
+    ...others.length ? [dollars(others.reduce((/** @type {number} */ all, /** @type {any} */ one) => all + by(one, hour.to), 0))] : []]));
 }
 
 /** Where this leads to in a whole day. @param {any} data @param {number} spent */

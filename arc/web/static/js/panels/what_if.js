@@ -3,6 +3,7 @@
 import { ask } from "../asking.js";
 import { copier } from "../copying.js";
 import { behind, draw, el, put, table } from "../dom.js";
+import { between, hoursOf } from "../hours.js";
 import { known } from "../now.js";
 import { setView, spanSeconds, view } from "../view.js";
 import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
@@ -130,7 +131,19 @@ function drawWhatIf(body, data, sum) {
     behind("what-if", "as a table", () => table("Reality and these limits", ["", "really", "played again as it is", "with these limits"], [
       ["stranded", lasting(was.stranded_s), lasting(same.stranded_s), lasting(would.stranded_s)], ["moves", was.moves, same.moves, would.moves],
       ["mean wait", lasting(was.mean_wait_s), lasting(same.mean_wait_s), lasting(would.mean_wait_s)],
-      ["wait, 95 of 100 below", lasting(was.p95_wait_s), lasting(same.p95_wait_s), lasting(would.p95_wait_s)]])));
+      ["wait, 95 of 100 below", lasting(was.p95_wait_s), lasting(same.p95_wait_s), lasting(would.p95_wait_s)]])),
+    behind("what-if-hours", "as a table: hour by hour", () => byHour(data)));
+}
+
+/** What is drawn, added up. @param {any} data */
+function byHour(data) {
+  const three = [data.reality, data.as_it_is, data.what_if];
+  const told = (/** @type {any} */ one, /** @type {{from: number, to: number}} */ hour) => {
+    const seconds = between(one.stranded, data.step_s, hour.from, hour.to);
+    return seconds === null ? "not played" : lasting(Math.round(seconds));
+  };
+  return table("Stranded time in each hour", ["UTC", "really", "played again as it is", "with these limits"],
+    hoursOf(data.since, data.step_s * data.reality.stranded.length).map((hour) => [hour.says, ...three.map((one) => told(one, hour))]));
 }
 
 /** Which part of what was asked for is compared; "" where all of it is. @param {any} data */
