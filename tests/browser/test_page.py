@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from agent_node.strict import JsonObject
 from arc.errors import ArcError
@@ -136,6 +137,25 @@ async def test_what_is_drawn_over_time_stands_in_a_table_too(look: Looking, serv
     assert [row[0] for row in runs[1:]] == sorted((row[0] for row in runs[1:]), reverse=True)
     assert ["could not look", "could not look: no queue could be read"] in [
         row[3:] for row in runs]
+
+
+async def test_a_run_that_failed_and_one_that_was_late_have_a_shape_of_their_own(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: both were the same tall line, told apart by their hue alone."""
+    runs = [one for one in served.past.all_runs if one.sensor == "fleet-health"]
+    served.past.all_runs = [
+        replace(one, outcome="failed") if one is runs[4] else one
+        for one in served.past.all_runs if one not in runs[10:14]
+    ]  # fmt: skip
+    page = await look.at(served.url)
+    await show_all(page)
+    row = page.locator("#sensors .sensor-row", has=page.locator("span:text-is('health')"))
+
+    assert await row.locator("path.run.failed").count() == 1
+    dashed = await row.locator("line.run").evaluate_all(
+        "all => all.map((one) => [one.classList[1], getComputedStyle(one).strokeDasharray])")
+    assert [name for name, line in dashed if line != "none"] == ["late"]
 
 
 async def test_the_runs_of_a_sensor_can_be_reached_by_keys(look: Looking, served: Served) -> None:
@@ -390,6 +410,52 @@ async def test_a_stream_that_drops_is_said_with_the_age_and_comes_back(
     await served.start()
     await page.wait_for_selector("#live[data-state=live]")
     assert await banner.is_hidden()
+
+
+async def test_a_stream_that_says_nothing_any_more_is_live_for_two_heartbeats_and_no_longer(
+    look: Looking, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: a connection that was open at one end alone was called live for forty seconds."""
+    monkeypatch.setattr("arc.web.live.PING_S", 3600)
+    page = await look.at(served.url)
+    await page.clock.install()
+    streams = sum(url.endswith("/live") for url in look.asked)
+    shown = await page.locator("#clock").inner_text()
+    await page.clock.fast_forward(20_000)
+    await expect(page.locator("#clock")).not_to_have_text(shown)
+    assert sum(url.endswith("/live") for url in look.asked) == streams
+    async with page.expect_request("**/live"):
+        await page.clock.fast_forward(6_000)
+    await page.wait_for_selector("#live[data-state=live]")
+
+
+async def test_the_way_back_leads_through_what_was_opened(look: Looking, served: Served) -> None:
+    """Seen to fail: every step was written over the one before, so that Back left the page."""
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("[data-span='1h']")
+    await page.click("#lanes .name >> nth=0")
+    drawer = page.locator("#drawer")
+    await expect(drawer).to_be_visible()
+    await page.evaluate("history.back()")
+    await expect(drawer).to_be_hidden()
+    assert "span=1h" in page.url
+    await page.evaluate("history.back()")
+    await expect(page.locator("[data-span='3h']")).to_have_attribute("aria-pressed", "true")
+    await page.evaluate("history.forward()")
+    await expect(page.locator("[data-span='1h']")).to_have_attribute("aria-pressed", "true")
+
+    steps = await page.evaluate("history.length")
+    await page.evaluate("""() => {
+      const slider = document.getElementById("scrub");
+      for (let place = 990; place > 940; place -= 1) {
+        slider.value = place;
+        slider.dispatchEvent(new Event("input"));
+      }
+    }""")
+    await page.wait_for_selector("#facts li:has-text('as it was')")
+    assert await page.evaluate("history.length") == steps
+    assert "at=" in page.url
 
 
 async def test_a_hub_that_goes_is_said_and_what_was_seen_stays(

@@ -7,7 +7,7 @@ import { forget, merge } from "./now.js";
 import { clock, lasting } from "./words.js";
 
 const AGAIN_MS = 3000;
-const SILENT_MS = 40000; // without even a heartbeat: the connection is dead, whatever TCP says
+const SILENT_MS = 25000; // without two heartbeats of ten seconds each: the connection is dead, whatever TCP says
 
 /** @typedef {{onNow: (now: any) => void, onStale: (panel: string) => void}} Ears */
 

@@ -28,6 +28,21 @@ const listeners = [];
 /** @param {(view: View, changed: string[]) => void} listener */
 export function onView(listener) { listeners.push(listener); }
 
+// What a person opened is a step that the browser's Back undoes; words and sliders are none, and of a
+// slider that is drawn along, or a key that is held, all that follows within a second is one step.
+const STEPS = ["task", "node", "fleet", "span", "at", "step"];
+const ONE_STEP_MS = 1000;
+let stepped = { at: -ONE_STEP_MS, by: "" };
+
+/** Whether a change is a step of its own. @param {string[]} changed */
+function isStep(changed) {
+  const by = changed.filter((name) => STEPS.includes(name)).join(), now = performance.now();
+  if (!by) return false;
+  const same = by === "at" && stepped.by === by && now - stepped.at < ONE_STEP_MS;
+  stepped = { at: now, by };
+  return !same;
+}
+
 /** @param {Partial<View>} changes @param {{quiet?: boolean}} how */
 export function setView(changes, how = {}) {
   const changed = Object.keys(changes).filter((name) =>
@@ -40,7 +55,8 @@ export function setView(changes, how = {}) {
     else query.set(name, String(value));
   }
   const tail = query.size ? `?${query}` : "";
-  history.replaceState(null, "", `${location.pathname}${tail}`);
+  const address = `${location.pathname}${tail}`;
+  if (isStep(changed)) history.pushState(null, "", address); else history.replaceState(null, "", address);
   if (!how.quiet) for (const listener of listeners) listener(view, changed);
 }
 
@@ -54,6 +70,8 @@ export function spans() { return Object.keys(SPANS); }
 export function windowed() { return { at: view.at, span: view.span }; }
 
 window.addEventListener("popstate", () => {
-  view = read();
-  for (const listener of listeners) listener(view, Object.keys(USUAL));
+  const before = /** @type {any} */ (view), now = /** @type {any} */ (read());
+  view = now;
+  const changed = Object.keys(USUAL).filter((name) => before[name] !== now[name]);
+  for (const listener of listeners) listener(view, changed);
 });

@@ -112,7 +112,7 @@ function stepsWith(steps, also) {
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawWhatIf(body, data, sum) {
   const drawn = /** @type {HTMLElement|null} */ (body.querySelector(".sliders"));
-  if (drawn?.dataset.of !== standing()) {
+  if (drawn?.dataset.of !== standing() || drawn.dataset.what !== (view.what ?? "")) {
     const held = drawn?.contains(document.activeElement);
     put(body, allSliders(), el("div", { class: "outcome" }));
     if (held) /** @type {HTMLElement} */ (body.querySelector("input[data-name=policy]")).focus();
@@ -160,7 +160,7 @@ function standing() { return `${played()} ${JSON.stringify(known()?.policies?.[p
 
 function allSliders() {
   const now = settings(), policy = played();
-  return el("div", { class: "sliders", "data-of": standing() }, slider("policy", POLICY, POLICIES, now.policy ?? null),
+  return el("div", { class: "sliders", "data-of": standing(), "data-what": view.what ?? "" }, slider("policy", POLICY, POLICIES, now.policy ?? null),
     sliders(policy).map(([name, , says, steps]) => slider(name, says, steps, now[name] ?? null)));
 }
 
@@ -181,7 +181,10 @@ function slider(name, says, steps, chosen) {
     soon = setTimeout(() => {
       const changed = fit({ ...settings(), [name]: word });
       if (changed[name] === real(name)) delete changed[name];
-      setView({ what: Object.entries(changed).map(([key, one]) => `${key}=${one}`).join(",") || null });
+      const what = Object.entries(changed).map(([key, one]) => `${key}=${one}`).join(",");
+      const all = /** @type {HTMLElement|null} */ (input.closest(".sliders"));
+      if (all) all.dataset.what = what; // it shows that already, and is not drawn anew below the pointer
+      setView({ what: what || null });
     }, 250);
   });
   return el("label", { title: says }, name, out, input);
@@ -196,7 +199,7 @@ function chosenLimits() {
   return el("p", { class: "actions" },
     el("span", { class: "type yaml" }, "fleet.yaml ", el("code", {}, lines), copier(() => lines)),
     el("span", { class: "type" }, "as a command ", el("code", {}, whatIf.command()), copier(whatIf.command)),
-    el("button", { type: "button", onclick: () => { document.querySelector("#what-if .sliders")?.remove(); setView({ what: null }); } },
+    el("button", { type: "button", onclick: () => setView({ what: null }) },
       "as it is"));
 }
 
