@@ -23,7 +23,7 @@ from .answers import told
 from .bodies import body_of
 from .errors import Crowded, TurnedAway
 from .guards import is_asked_nearby
-from .peers import uid_of
+from .peers import PEER, uid_of
 from .verbs import VERBS, Verb, lines_of
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ class Order:
     plan: str  # the hash of the plan that was agreed to; "": none was
 
 
-def order_of(verb: str, body: JsonObject) -> Order:
-    """The order in a body; `WrongUse` names the field."""
+def order_of(verb: str, body: JsonObject, uid: int | None = None) -> Order:
+    """The order in a body, by the name that was typed and, before it, the user that the kernel
+    knows; `WrongUse` names the field.
+    """
     kind = VERBS.get(verb)
     if kind is None:
         raise TurnedAway(404, f"nothing here is called {verb[:NAME_MAX]!r}")
@@ -80,7 +82,8 @@ def order_of(verb: str, body: JsonObject) -> Order:
         raise WrongUse(str(error)) from error
     if not name or not reason:
         raise WrongUse("a name and a reason are needed; both go into the log")
-    return Order(verb, kind.op, args, f"web:{name}", dry_run, plan)
+    by = f"web:{name}" if uid is None else f"web[uid {uid}]:{name}"
+    return Order(verb, kind.op, args, by, dry_run, plan)
 
 
 def _about(kind: Verb, asked: Fields) -> JsonObject:
@@ -149,8 +152,9 @@ async def _turn(web: Web) -> AsyncIterator[None]:
         web.orders.release()
 
 
-def check_may_act(web: Web, request: Request) -> None:
-    """Return only when acting is on, and whoever asks is who runs this page or shows its token.
+def who_may_act(web: Web, request: Request) -> int | None:
+    """The user who asks; returns only when acting is on, and that is who runs this page, or who
+    shows its token. None: whoever shows the token, for the kernel does not say who that is.
 
     Over loopback every user of this machine can ask; the kernel says which one does. Of what comes
     through another program that is its owner's (a proxy) it cannot say who asked that one.
@@ -159,19 +163,29 @@ def check_may_act(web: Web, request: Request) -> None:
     if not settings.actions:
         raise TurnedAway(403, "this page only reads",
                          hint="web: {actions: true} in fleet.yaml lets it act")  # fmt: skip
+    nearby = is_asked_nearby(request.headers.get("host", ""))
     if settings.token is not None:
-        return  # it was shown
-    if not is_asked_nearby(request.headers.get("host", "")):
+        return _uid_of(request) if nearby else None  # it was shown
+    if not nearby:
         raise TurnedAway(403, "asked by a name that leads here from elsewhere",
                          hint="a token lets others act: arc web --make-token")  # fmt: skip
+    uid = _uid_of(request)
     if settings.unix is not None:
-        return  # a socket (0600) is its owner's alone
-    client, server = request.scope.get("client"), request.scope.get("server")
-    uid = uid_of(client, (server[0], server[1] or 0)) if server else None
+        return uid  # a socket (0600) is its owner's alone
     if uid not in (os.getuid(), 0):
         who = "a program that cannot be told" if uid is None else f"user {uid}"
         raise TurnedAway(403, f"{who} asks, and this page belongs to user {os.getuid()}",
                          hint="a token lets others act: arc web --make-token")  # fmt: skip
+    return uid
+
+
+def _uid_of(request: Request) -> int | None:
+    """Whose program asks, as the kernel knows it; None: it does not say."""
+    at_socket = request.scope.get("state", {}).get(PEER)
+    if at_socket is not None:
+        return int(at_socket)
+    client, server = request.scope.get("client"), request.scope.get("server")
+    return uid_of(client, (server[0], server[1] or 0)) if server else None
 
 
 def act_routes(web: Web) -> list[BaseRoute]:
@@ -179,8 +193,8 @@ def act_routes(web: Web) -> list[BaseRoute]:
 
     async def act(request: Request) -> Response:
         verb = str(request.path_params["verb"])
-        check_may_act(web, request)
-        order = order_of(verb, await body_of(request))
+        uid = who_may_act(web, request)
+        order = order_of(verb, await body_of(request), uid)
         return told(f"web.act.{verb}", await carry_out(web, order), web.clock)
 
     return [Route("/act/{verb}", act, methods=["POST"])]

@@ -1,14 +1,19 @@
-"""Says whose program is at the other end of a connection over loopback, as the kernel knows it."""
+"""Says whose program is at the other end of a connection from here, as the kernel knows it."""
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 PROC = Path("/proc/net")
 TABLE_MAX = 4 * 1024 * 1024  # bytes of one table
 PORT_MAX = 65_535
+PEER = "peer_uid"  # under which a connection of a socket has its user in the state of a request
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 NOBODYS = "0"  # the inode of a socket that no program holds any more; its uid says root
 Place = tuple[str, int]  # an address and a port
 Address = IPv4Address | IPv6Address
@@ -32,6 +37,20 @@ def uid_of(client: Place | None, server: Place) -> int | None:
             whole = len(cells) > 9  # noqa: PLR2004 - the columns that are read here
             if whole and (_near_of(cells[1]), _near_of(cells[2])) == wanted:
                 return None if cells[9] == NOBODYS else int(cells[7])
+    return None
+
+
+def uid_at(connection: object) -> int | None:
+    """The user whose program connected to this socket of the file system; None: it is none, or the
+    kernel does not say.
+    """
+    family = getattr(connection, "family", None)
+    if family != socket.AF_UNIX:
+        return None
+    with suppress(OSError, AttributeError, struct.error):
+        said = connection.getsockopt(  # type: ignore[attr-defined]
+            socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(said)[1])
     return None
 
 

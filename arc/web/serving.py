@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from arc.errors import ArcError
 from arc.socket_paths import reached
 
+from .peers import PEER, uid_at
 from .presence import Presence, pages_of
 from .surroundings import WebSettings
 
@@ -60,6 +61,9 @@ class Patient(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """It has so long to ask for something."""
         super().connection_made(transport)
+        uid = uid_at(transport.get_extra_info("socket"))
+        if uid is not None:
+            self.app_state = {**self.app_state, PEER: uid}
         self._expect()
 
     def handle_events(self) -> None:

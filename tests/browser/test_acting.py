@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -62,7 +63,7 @@ async def test_a_dead_letter_is_retried_and_the_plan_is_lines(
     assert await carried_out(page, "retry") == ["0000  changed  now READY on iris"]
     sent = orders(acting, "tasks.retry")
     assert [dry_run for dry_run, *_ in sent] == [True, True, False]
-    assert sent[-1][1:] == ("web:lukas", {"tasks": [UID]})
+    assert sent[-1][1:] == (f"web[uid {os.getuid()}]:lukas", {"tasks": [UID]})
 
 
 async def test_what_is_parked_is_resolved_as_what_it_may_become_and_not_retried(
@@ -108,7 +109,7 @@ async def test_the_fleet_is_paused_from_its_drawer_and_resumed_when_the_hub_says
     assert await carried_out(page, "pause-fleet") == [
         "1 node told", "  iris is paused",
         "  loom could not be told now; the hub tells it once it is back"]
-    assert orders(acting, "fleet.pause")[-1] == (False, "web:lukas", {})
+    assert orders(acting, "fleet.pause")[-1] == (False, f"web[uid {os.getuid()}]:lukas", {})
     await page.locator("#drawer .act button", has_text="leave it").click()
     acting.hub.changed(hub={"name": "arc", "running": True, "paused": {
         "by": "web:lukas", "reason": "it is time", "at": "2026-03-10T03:45:00.000Z"}})

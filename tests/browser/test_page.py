@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -415,7 +416,7 @@ async def test_a_stream_that_drops_is_said_with_the_age_and_comes_back(
 async def test_a_stream_that_says_nothing_any_more_is_live_for_two_heartbeats_and_no_longer(
     look: Looking, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen to fail: a connection that was open at one end alone was called live for forty seconds."""
+    """Seen to fail: one that was open at one end alone was called live for forty seconds."""
     monkeypatch.setattr("arc.web.live.PING_S", 3600)
     page = await look.at(served.url)
     await page.clock.install()
@@ -520,8 +521,8 @@ async def test_acting_wants_a_reason_and_shows_the_plan_first(
     await page.locator("#drawer >> text=cancel: done").wait_for()
 
     orders = [(args["dry_run"], by) for op, args, by in acting.hub.asked if op == "tasks.cancel"]
-    assert orders[0] == (True, "web:lukas")
-    assert orders[-1] == (False, "web:lukas")
+    assert orders[0] == (True, f"web[uid {os.getuid()}]:lukas")
+    assert orders[-1] == (False, f"web[uid {os.getuid()}]:lukas")
 
 
 async def test_a_large_fleet_is_a_heat_map_with_the_stranded_first_and_a_lane_for_each(

@@ -43,7 +43,7 @@ async def carried_out(stage: Stage, verb: str, **body: object) -> Answer:
 
 
 async def test_a_page_that_only_reads_says_how_it_is_made_to_act(stage: Stage) -> None:
-    """Without `check_may_act`, the node is paused."""
+    """Without `who_may_act`, the node is paused."""
     for verb in VERBS:
         said = await act(stage, verb, node="iris", dry_run=True)
         assert (said.status, said.code) == (403, "ARC-WEB-REFUSED")
@@ -58,9 +58,26 @@ async def test_a_node_is_paused_and_resumed_through_the_operation_of_the_command
     assert said.data["result"]["state"] == "paused"
     line = (await known(acts, "log"))["lines"][-1]
     assert (line["event"], line["node"]) == ("node_paused", "iris")
-    assert line["fields"] == {"by": "web:ada", "reason": "to see"}
+    assert line["fields"] == {"by": f"web[uid {os.getuid()}]:ada", "reason": "to see"}
     acts.door.asked.clear()
     assert (await carried_out(acts, "resume", node="iris")).data["result"]["state"] == "active"
+
+
+async def test_the_log_has_the_user_that_the_kernel_knows_beside_the_name_that_was_typed(
+    acts: Stage,
+) -> None:
+    """Seen to fail: whoever typed a name stood in the log by that, and nothing told them apart."""
+    typed = "root[uid 0]"
+    await act(acts, "pause", node="iris", dry_run=True, by=typed)
+    acts.open(token=b"t")
+    shown = {"authorization": "Bearer t"}
+    body: dict[str, JsonValue] = {**WHO, "by": typed, "node": "iris", "dry_run": True}
+    await acts.ask("/act/pause", "POST", body=body, headers=shown)
+    acts.open(names=("fleet.example.org",))
+    await acts.ask("/act/pause", "POST", body=body, headers=shown, host="fleet.example.org")
+
+    mine = f"web[uid {os.getuid()}]:{typed}"
+    assert [by for _, _, by in acts.door.asked] == [mine, mine, f"web:{typed}"]
 
 
 async def test_a_task_is_moved_cancelled_and_retried(acts: Stage) -> None:
@@ -212,3 +229,12 @@ def test_who_asks_and_leaves_at_once_is_not_taken_for_root() -> None:
             ours.recv(100)
             assert ours.recv(1) == b""
             assert peers.uid_of(theirs, ours.getsockname()) is None
+
+
+def test_the_kernel_says_who_connected_to_a_socket_of_the_file_system() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        assert peers.uid_at(ours) == os.getuid()
+    with socket.socket() as other:
+        assert peers.uid_at(other) is None
+    assert peers.uid_at(None) is None

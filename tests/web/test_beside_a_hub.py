@@ -147,3 +147,30 @@ async def test_a_message_to_the_real_page_makes_one_task(fleet: Path) -> None:
         listed = await said(fleet, "tasks", "list")
         assert [one["uid"] for one in listed["data"]["tasks"]] == [first["data"]["uid"]]
         assert (await said(fleet, "webhooks", "list"))["data"]["webhooks"][0]["taken_24h"] >= 1
+
+
+async def acted(place: Path, verb: str, **body: Any) -> Any:
+    """What the page answers to an order that comes through its socket."""
+    raw = json.dumps({"by": "ada", "reason": "to see", **body}).encode()
+    with reached(place / "page.sock") as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+    head = ("POST /act/{} HTTP/1.1", "Host: localhost", "Content-Type: application/json",
+            "Connection: close", "Content-Length: {}", "", "")  # fmt: skip
+    writer.write("\r\n".join(head).format(verb, len(raw)).encode() + raw)
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    return json.loads(answer.partition(b"\r\n\r\n")[2])["data"]
+
+
+async def test_who_acts_through_the_socket_stands_in_the_log_by_the_user_that_the_kernel_knows(
+    fleet: Path,
+) -> None:
+    async with running(fleet, "up", "--web"):
+        await until(fleet / "page.sock", there=True)
+        plan = await acted(fleet, "pause-fleet", dry_run=True)
+        await acted(fleet, "pause-fleet", plan=plan["plan_hash"])
+        lines = (await said(fleet, "log"))["data"]["lines"]
+
+    by = [line["fields"]["by"] for line in lines if line["event"] == "fleet_paused"]
+    assert by == [f"web[uid {os.getuid()}]:ada"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import pytest
@@ -107,7 +108,7 @@ async def test_the_whole_fleet_is_paused_and_resumed_by_the_operations_of_the_co
     assert "  loom could not be told now; the hub tells it once it is back" in said.data["says"]
     line = next(one for one in (await known(acts, "log"))["lines"]
                 if one["event"] == "fleet_paused")  # fmt: skip
-    assert line["fields"] == {"by": "web:ada", "reason": "to see"}
+    assert line["fields"] == {"by": f"web[uid {os.getuid()}]:ada", "reason": "to see"}
     resumed = await done(acts, "resume-fleet")
     assert "  iris is active" in resumed.data["says"]
     assert acts.desk.hub.journal.words.fleet_paused() is None
