@@ -169,13 +169,15 @@ async def test_who_replays_over_a_dead_hub_under_another_id_adds_nothing_twice(
 async def test_too_many_are_told_when_to_come_again_and_a_forger_keeps_nobody_out(
     hooked: Stage,
 ) -> None:
-    """With one bucket for all, the forger's tries would be the sender's."""
+    """With one bucket for all, the forger's tries would be the sender's. Seen to fail where tries
+    were counted before the signature was looked at: beyond twenty the right one was refused, too.
+    """
     now = [0.0]
     hooked.page.web.pace = Pace(lambda: now[0])
     hook = hooked.desk.hub.settings.webhooks[0]
     hooked.knows(webhooks=(HookEntry("ci", hook.secret_file, TASK, "{build}", 2),))
-    for _ in range(5):
-        assert (await send(hooked, secret=b"forged")).status == 401
+    tries = [(await send(hooked, secret=b"forged")).status for _ in range(25)]
+    assert tries == [401] * 20 + [429] * 5
     for build in (1, 2):
         assert (await send(hooked, {**PAYLOAD, "build": build})).status == 202
     said = await send(hooked, {**PAYLOAD, "build": 3})
