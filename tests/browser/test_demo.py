@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -128,6 +129,7 @@ async def test_a_node_is_paused_from_the_page_with_a_reason_and_goes_on_again(
 
 
 async def test_every_panel_is_looked_at() -> None:
+    """Seen to fail where the template had one more than is looked at: nothing said so."""
     template = (ROOT / "arc/web/templates/page.html").read_text()
 
-    assert {f'data-panel="{name}"' in template for name in (*PANELS, "needs")} == {True}
+    assert re.findall(r'data-panel="([^"]+)"', template) == ["needs", *PANELS]

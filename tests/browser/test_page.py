@@ -678,8 +678,22 @@ async def test_a_limit_of_money_is_drawn_and_what_nobody_knows_is_said(
     look.forgiven = ("answer 500", "console: Failed to load resource: the server responded with")
     await page.reload()
     await show_all(page)
-    await page.locator("#money summary").click()
+    await page.locator("#money summary:text-is('as a table')").click()
     await page.locator("#money td >> text=unknown").first.wait_for()
+
+
+async def test_the_pace_of_a_day_is_drawn_to_its_midnight(look: Looking, served: Served) -> None:
+    """Seen to fail: it ended a quarter beyond what had passed, with a quarter more spent."""
+    page = await look.at(served.url)
+    await show_all(page)
+    figure = page.locator("#money figure", has_text="spark")
+    line = str(await figure.locator(".pace").get_attribute("d"))
+    (x0, y0), (x1, y1) = (map(float, point.split()) for point in line[1:].split(" L"))
+
+    assert (x0, x1) == (pytest.approx(150 * (3 * 3600 + 45 * 60 + 4) / 86_400, abs=0.1), 150)
+    assert (44 - y1) / (44 - y0) == pytest.approx(x1 / x0, rel=0.03)  # on through the beginning
+    await figure.hover()
+    await page.locator("#tip >> text=/at this pace .* by midnight/").wait_for()
 
 
 async def test_the_tab_says_how_many_things_wait_for_a_person(

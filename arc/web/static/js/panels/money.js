@@ -15,8 +15,8 @@ const AGAIN_MS = 60000, COLUMNS_MAX = 10;
 export const money = {
   id: "money",
   about: [
-    "What attempts said that they cost, since midnight UTC, when budgets begin anew. The dotted line "
-    + "goes on at the pace of the day so far; the dashed one is the limit, where there is one.",
+    "What attempts said that they cost, from midnight to midnight UTC, when budgets begin anew. The dotted line "
+    + "goes on to the next midnight at the pace of the day so far; the dashed one is the limit, where there is one.",
     "An attempt that does not say what it cost counts as nothing here: unknown is not free.",
   ],
   command: () => "arc budget",
@@ -55,7 +55,7 @@ function drawMoney(body, data, sum) {
     put(body, el("p", { class: "plain" }, "no attempt has said what it cost"));
     return;
   }
-  const most = Math.max(...data.nodes.map((/** @type {any} */ one) => Number(one.spent_usd)));
+  const most = pace(data, Math.max(...data.nodes.map((/** @type {any} */ one) => Number(one.spent_usd))));
   put(body, el("div", { class: "smalls" }, data.nodes.map((/** @type {any} */ one) => node(one, data, most))),
     data.more ? el("p", { class: "plain" }, `… and ${counted(data.more, "node")} more`) : null,
     behind("money", "as a table", () => table("Spent today", ["node", "spent", "limit", "pace a day"],
@@ -81,19 +81,18 @@ function pace(data, spent) { return data.elapsed_s ? (spent * data.day_s) / data
 /** @param {any} one @param {any} data @param {number} most */
 function node(one, data, most) {
   const limit = data.limits?.get(one.node) ?? null;
-  const top = Math.max(limit === null ? most : Math.max(limit, Number(one.spent_usd)), 0.0001) * 1.05;
-  const x = (/** @type {number} */ seconds) => (seconds / data.elapsed_s) * WIDE * 0.8;
+  const spent = Number(one.spent_usd), ends = pace(data, spent);
+  const top = Math.max(limit === null ? most : Math.max(limit, ends), 0.0001) * 1.05;
+  const x = (/** @type {number} */ seconds) => (seconds / data.day_s) * WIDE;
   const y = (/** @type {number} */ value) => TALL - 2 - (value / top) * (TALL - 6);
   const points = one.line.map((/** @type {number} */ value, /** @type {number} */ at) =>
     `${x((at + 1) * data.step_s).toFixed(1)} ${y(value).toFixed(1)}`);
-  const spent = Number(one.spent_usd);
-  const ahead = y(spent + (spent * 0.25));
   const svg = draw("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, height: TALL, width: "100%", "aria-hidden": "true",
     preserveAspectRatio: "none" },
   draw("line", { class: "tick", x1: 0, x2: WIDE, y1: TALL - 2, y2: TALL - 2 }),
   draw("path", { class: "spent", d: `M0 ${TALL - 2} L${points.join(" L")}`, "vector-effect": "non-scaling-stroke" }),
   limit === null ? null : draw("line", { class: "budget", x1: 0, x2: WIDE, y1: y(limit), y2: y(limit) }),
-  draw("path", { class: "pace", d: `M${x(data.elapsed_s)} ${y(spent)} L${WIDE} ${Math.max(ahead, 1)}`,
+  draw("path", { class: "pace", d: `M${x(data.elapsed_s).toFixed(1)} ${y(spent).toFixed(1)} L${WIDE} ${y(ends).toFixed(1)}`,
     "vector-effect": "non-scaling-stroke" }));
   const figure = el("figure", { class: "small" }, el("figcaption", {},
     el("button", { type: "button", class: "bare", "data-row": one.node, "data-key": `money-${one.node}`,
@@ -101,6 +100,6 @@ function node(one, data, most) {
     el("span", { class: limit !== null && spent > limit ? "loud" : "dim" },
       limit === null ? dollars(one.spent_usd) : `${dollars(one.spent_usd)} of ${dollars(limit)}`)), svg);
   tipOn(figure, () => [`${one.node}: ${dollars(one.spent_usd)} since ${clock(data.since).slice(0, 5)} UTC`,
-    `pace ${dollars(pace(data, spent))} a day`]);
+    `at this pace ${dollars(ends)} by midnight`]);
   return figure;
 }
