@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from agent_node.clock import iso
 from agent_node.strict import JsonObject, JsonValue
 from arc.errors import ArcError
 from arc.history import History
 from arc.operations import Told
 from arc.web.app import create_app
+from arc.web.panels.causes import by_cause_of
 from arc.web.past import Past
 from arc.web.serving import bound, serve
 from arc.web.surroundings import WebSettings
@@ -140,6 +142,36 @@ def a_hub(names: list[str] | tuple[str, ...] = NAMES) -> HubMade:
                    "nodes.logs": {"uid": UID, "node": "iris", "attempt": 1, "text": "a line\n",
                                   "next": 7, "size": 7, "ended": True}}  # fmt: skip
     return hub
+
+
+def tells_its_past(served: Served) -> None:
+    """The hub says of now what this past ends with: no picture has two figures of one thing."""
+    history, now = served.history, served.clock.at
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    last = {one.node: one for one in history.samples(now - timedelta(minutes=10), now)
+            if one.state != "unknown"}  # fmt: skip
+    day = now - timedelta(days=1)
+    cycle = max((run.at for run in history.runs(day, now, sensor="fleet-rebalance")), default=now)
+    stranded = history.stranded(midnight, now)
+    by_cause = by_cause_of(stranded, midnight, now)
+    spent = sum(sum(costs) for costs in history.spent(midnight, now).nodes.values())
+    names = [one.name for one in history.nodes() if one.name != "inbox"]
+    told: JsonObject = {
+        "nodes": len(names), "seen": len(last), "inbox": 0,
+        "waiting": sum(one.pending for one in last.values()),
+        "running": sum(one.running for one in last.values()),
+        "moved_last_cycle": sum(one.arrived for one in history.moves(cycle, now)),
+        "moved_24h": sum(one.moves for one in history.feeds(day, now)),
+        "spent_today_usd": format(spent, ".2f"), "budget_per_day_usd": None,
+    }  # fmt: skip
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(
+        header=told, inbox={"seen": True, "pending": 0},
+        nodes={name: {**one, "pending": last[name].pending, "running": last[name].running}
+               for name, one in nodes.items() if name in last},
+        stranded={"now": [], "by_node": {}, "by_cause": by_cause, "seen_at": iso(now),
+                  "today_s": sum(one.seconds_in(midnight, now) for one in stranded)},
+    )  # fmt: skip
 
 
 def a_row(number: int, **more: JsonValue) -> JsonObject:

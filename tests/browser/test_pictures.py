@@ -10,20 +10,19 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from agent_node.clock import iso
-from agent_node.strict import JsonObject, JsonValue
+from agent_node.strict import JsonValue
 from arc.history import History
 from arc.journal import Journal
 from tests.browser.demo_run import Demo, parked, started
 from tests.browser.looking import Looking, Scheme
-from tests.browser.served import Served
+from tests.browser.served import Served, tells_its_past
 from tests.browser.test_demo import SOON_MS
 from tests.browser.test_page import show_all
 from tests.builders import FakeClock
@@ -33,7 +32,7 @@ from tools.browsers import missing_for_pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 KEPT = os.environ.get("ARC_SCREENSHOTS")
-PNG_MAX = 150_000
+PNG_MAX, WHOLE_MAX = 150_000, 250_000
 FLEET = """\
 version: 1
 domains:
@@ -84,6 +83,13 @@ async def kept(shown: Page | Locator, tmp_path: Path, name: str) -> None:
     assert file.stat().st_size <= PNG_MAX
 
 
+async def kept_whole(page: Page, tmp_path: Path, name: str) -> None:
+    """The page from its first line to its last, however far that is below what a window shows."""
+    file = Path(KEPT or tmp_path) / f"{name}.png"
+    await page.screenshot(path=file, full_page=True)
+    assert file.stat().st_size <= WHOLE_MAX
+
+
 @pytest.mark.parametrize(("name", "scheme", "width", "height"), [
     ("page-dark", "dark", 1180, 610), ("page-light", "light", 1180, 610),
     ("page-narrow", "dark", 400, 900),
@@ -101,6 +107,32 @@ async def test_at_night_one_sees_who_is_stranded_what_moved_and_what_waits_for_a
         await page.wait_for_function(FULL)
         await page.locator("#needs .stranded-nodes li").first.wait_for()
     await kept(page, tmp_path, name)
+
+
+async def test_the_whole_page_shows_every_panel_with_what_it_has(
+    look: Looking, demo: Demo | None, tmp_path: Path
+) -> None:
+    page = await opened(look, demo, "&step=low_enough_priority")
+    await show_all(page)
+    for shown in ("#lanes .arc", "#funnel .opened tbody tr", "#feeds td.some", "#depth canvas",
+                  "#money .spent", "#sensors .run.acted", "#tasks tbody tr"):  # fmt: skip
+        await page.locator(shown).first.wait_for(state="attached")
+    if KEPT:
+        await page.wait_for_function(FULL)
+    await kept_whole(page, tmp_path, "page-whole")
+
+
+async def test_a_stream_that_dropped_cannot_be_overlooked(
+    look: Looking, serving: AsyncExitStack, tmp_path: Path
+) -> None:
+    look.forgiven = ("console: Failed to load resource: net::ERR_",)
+    dropped = await serving.enter_async_context(Served())
+    tells_its_past(dropped)
+    page = await look.at(dropped.url, width=1180, height=330)
+    await show_all(page)
+    await dropped.stop()
+    await page.locator("#banner >> text=/[2-9]s old, reconnecting/").wait_for()
+    await kept(page, tmp_path, "page-dropped")
 
 
 async def test_one_sees_why_a_task_is_where_it_is_and_what_would_change_that(
@@ -162,17 +194,15 @@ def strand(place: Path) -> None:
     journal.close()
 
 
-def at_night() -> JsonObject:
-    """What the hub of five hundred nodes says of stranded time."""
+def at_night() -> list[JsonValue]:
+    """Which of five hundred nodes the hub says to be stranded now."""
     said = {"rule": ("busy_node_is_busy", "n000 has 4 left; we steal above 5"),
             "nobody_looked": ("", "no rule forbids it; the next look would move it")}
-    now: list[JsonValue] = [
+    return [
         {"node": node, "cause": cause, "rule": said[cause][0], "because": said[cause][1],
          "beside": "n000", "uid": f"01JQ00000000000000000000{place + 10}"}
         for place, (node, cause) in enumerate(TONIGHT)
-    ]  # fmt: skip
-    return {"now": now, "seen_at": iso(UNTIL - timedelta(seconds=4)), "today_s": 152_400.0,
-            "by_node": {}, "by_cause": {"busy_node_is_busy": 98_100.0, "nobody_looked": 54_300.0}}
+    ]
 
 
 async def test_of_five_hundred_nodes_the_stranded_ones_stand_first(
@@ -181,11 +211,17 @@ async def test_of_five_hundred_nodes_the_stranded_ones_stand_first(
     strand(write_large(tmp_path))
     large = await serving.enter_async_context(
         Served(large=History(tmp_path), at=UNTIL))  # fmt: skip
-    large.hub.changed(stranded=at_night(), needs_you=[
+    tells_its_past(large)
+    told: Any = large.hub.now["stranded"]
+    large.hub.changed(stranded={**told, "now": at_night()}, needs_you=[
         {"node": "n117", "text": "1 parked: what became of them is not known; resolve them",
          "try": "arc tasks list --state PARKED"}])  # fmt: skip
     page = await look.at(f"{large.url}?span=12h", width=1180, height=700)
     await page.locator("#lanes .heat-names li").nth(499).wait_for()
     await expect(page.locator("#needs .stranded-nodes li")).to_have_count(6)
     await expect(page.locator("#lanes .heat-names li").first).to_contain_text("n021")
+    facts = page.locator("#facts")
+    await expect(facts).to_contain_text("8000 in 24 h")
+    # of thirteen that were stranded for up to six hours, what fell into the 225 minutes of today
+    await expect(facts).to_contain_text("43 h stranded today")
     await kept(page, tmp_path, "page-large")
