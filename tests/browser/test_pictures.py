@@ -23,6 +23,7 @@ from arc.journal import Journal
 from tests.browser.demo_run import Demo, parked, started
 from tests.browser.looking import Looking, Scheme
 from tests.browser.served import Served, tells_its_past
+from tests.browser.small_png import small_png
 from tests.browser.test_demo import SOON_MS
 from tests.browser.test_page import show_all
 from tests.builders import FakeClock
@@ -83,10 +84,10 @@ async def kept(shown: Page | Locator, tmp_path: Path, name: str) -> None:
     assert file.stat().st_size <= PNG_MAX
 
 
-async def kept_whole(page: Page, tmp_path: Path, name: str) -> None:
+async def kept_whole(look: Looking, page: Page, tmp_path: Path, name: str) -> None:
     """The page from its first line to its last, however far that is below what a window shows."""
     file = Path(KEPT or tmp_path) / f"{name}.png"
-    await page.screenshot(path=file, full_page=True)
+    file.write_bytes(await small_png(look.browser, await page.screenshot(full_page=True)))
     assert file.stat().st_size <= WHOLE_MAX
 
 
@@ -119,7 +120,7 @@ async def test_the_whole_page_shows_every_panel_with_what_it_has(
         await page.locator(shown).first.wait_for(state="attached")
     if KEPT:
         await page.wait_for_function(FULL)
-    await kept_whole(page, tmp_path, "page-whole")
+    await kept_whole(look, page, tmp_path, "page-whole")
 
 
 async def test_a_stream_that_dropped_cannot_be_overlooked(
@@ -128,10 +129,12 @@ async def test_a_stream_that_dropped_cannot_be_overlooked(
     look.forgiven = ("console: Failed to load resource: net::ERR_",)
     dropped = await serving.enter_async_context(Served())
     tells_its_past(dropped)
+    dropped.hub.changed(needs_you=[{"node": "iris", "text": "1 parked: its outcome is unknown",
+                                    "try": "arc tasks list --state PARKED"}])  # fmt: skip
     page = await look.at(dropped.url, width=1180, height=330)
     await show_all(page)
     await dropped.stop()
-    await page.locator("#banner >> text=/[2-9]s old, reconnecting/").wait_for()
+    await page.locator("#banner >> text=/, [2-9]s old, reconnecting/").wait_for()
     await kept(page, tmp_path, "page-dropped")
 
 

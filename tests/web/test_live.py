@@ -11,11 +11,11 @@ import pytest
 
 from agent_node.strict import JsonObject
 from arc.operations import Told
-from arc.settings import HookEntry
+from arc.settings import FleetSettings, HookEntry
 from arc.web import live, serving
 from arc.web.live import change_of, stale_panels
 from tests.web.serving_stage import PATIENCE_S, Listener, listening, served
-from tests.web.stage import Stage
+from tests.web.stage import DeskFleet, Stage
 
 
 @pytest.fixture(autouse=True)
@@ -283,13 +283,21 @@ async def test_what_is_no_http_amidst_an_answer_ends_that_connection_alone(
 
 
 async def test_who_leaves_before_the_end_of_his_order_is_no_fault_of_ours(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without its own answer, anybody fills the log with faults by hanging up."""
     stage.knows(webhooks=(HookEntry("ci", stage.settings.state / "none", {"subject": "x"}),))
+    begun: list[bool] = []
+    now = DeskFleet.now
+
+    async def noted(fleet: DeskFleet) -> FleetSettings:
+        begun.append(True)  # it is asked for once, before the body is waited for
+        return await now(fleet)
+
+    monkeypatch.setattr(DeskFleet, "now", noted)
     async with served(stage) as page:
         _, writer = await page.connect(JSON_POST + b"Content-Length: 99\r\n\r\n{")
-        await until(lambda: "ci tries" in stage.page.web.pace._left)
+        await until(lambda: bool(begun))
         writer.close()
         other = await listening(page)
         await other.next()
