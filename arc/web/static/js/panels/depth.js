@@ -88,8 +88,8 @@ function plot(place, one, data, scale, limit) {
     hooks: { setCursor: [(/** @type {any} */ own) => {
       if (own.cursor.idx !== null && place.matches(":hover")) place.dispatchEvent(new PointerEvent("pointerenter"));
     }] },
-    axes: [{ ...axis, size: 18, space: 44, values: (/** @type {any} */ _, /** @type {number[]} */ marks, /** @type {any} */ _axis,
-      /** @type {any} */ _space, /** @type {number} */ step) => marks.map((at) => mark(at * 1000, step)) },
+    axes: [{ ...axis, size: 18, space: 44, values: (/** @type {any} */ own, /** @type {number[]} */ marks, /** @type {any} */ _axis,
+      /** @type {any} */ _space, /** @type {number} */ step) => marks.map((at) => (own.valToPos(at, "x") < 16 ? "" : mark(at * 1000, step))) },
     { ...axis, size: 28, space: 18, incrs: WHOLE }],
     scales: { x: { time: true }, y: { range: [0, scale] } },
     series: [{}, { stroke: colour("--d0"), fill: `${colour("--d0")}33`, width: 1.5, spanGaps: false,
