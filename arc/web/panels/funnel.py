@@ -142,7 +142,7 @@ def _blind(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
                 since.setdefault((one.node, one.because), {
                     "node": one.node, "because": one.because, "since": iso(one.at)})  # fmt: skip
     return {"rule": step, "runs": shown, "more": len(missed) - len(shown),
-            "unseen": [*since.values()][:NODES_MAX]}  # fmt: skip
+            "unseen": list[JsonValue](since.values())[:NODES_MAX]}  # fmt: skip
 
 
 _END: Mapping[str, Callable[[History, Sequence[RunSeen], str], JsonObject]] = {

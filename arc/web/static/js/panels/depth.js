@@ -89,7 +89,7 @@ function plot(place, one, data, scale, limit) {
       if (own.cursor.idx !== null && place.matches(":hover")) place.dispatchEvent(new PointerEvent("pointerenter"));
     }] },
     axes: [{ ...axis, size: 18, space: 44, values: (/** @type {any} */ own, /** @type {number[]} */ marks, /** @type {any} */ _axis,
-      /** @type {any} */ _space, /** @type {number} */ step) => marks.map((at) => (own.valToPos(at, "x") < 16 ? "" : mark(at * 1000, step))) },
+      /** @type {any} */ _space, /** @type {number} */ step) => marks.map((at) => beside(mark(at * 1000, step), own.valToPos(at, "x"))) },
     { ...axis, size: 28, space: 18, incrs: WHOLE }],
     scales: { x: { time: true }, y: { range: [0, scale] } },
     series: [{}, { stroke: colour("--d0"), fill: `${colour("--d0")}33`, width: 1.5, spanGaps: false,
@@ -99,6 +99,9 @@ function plot(place, one, data, scale, limit) {
   tipOn(place, () => pointed(one, data, made.cursor.idx));
   return made;
 }
+
+/** A word of the axis, where it does not reach below the other axis. @param {string} word @param {number} x */
+function beside(word, x) { return x < word.length * 2.7 - 6 ? "" : word; }
 
 /** @param {any} one @param {any} data @param {number|null|undefined} at which stretch */
 function pointed(one, data, at) {
