@@ -373,6 +373,7 @@ def test_the_ends_of_the_funnel_are_steps_too() -> None:
     ]  # fmt: skip
     past.all_samples = [seen(890, 700, node="loom", state="unknown", because="unreachable"),
                         seen(890, 700, node="iris"),
+                        seen(599, 500, node="spark", state="unknown", because="host_key"),
                         seen(400, 0, node="iris", state="unknown", because="silent")]  # fmt: skip
     blind, waiting, moved = (shown(past, "funnel", step=step)["step"]
                              for step in ("could_not_look", "waiting", "moved"))
@@ -380,7 +381,8 @@ def test_the_ends_of_the_funnel_are_steps_too() -> None:
     assert [(one["run"], one["unseen"], one["summary"]) for one in blind["runs"]] == [
         (2, 5, "no node answered"), (1, 2, "")]
     assert blind["unseen"] == [
-        {"node": "loom", "because": "unreachable", "since": iso(NOW - s(890))}]
+        {"node": "loom", "because": "unreachable", "since": iso(NOW - s(890))},
+        {"node": "spark", "because": "host_key", "since": iso(NOW - s(599))}]
     assert waiting["nodes"] == [{"node": "iris", "count": 4, "because": ""}]
     assert [(one["uid"], one["from"], one["to"]) for one in moved["moves"]] == [
         (uid(1), "iris", "loom")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SENSOR = "fleet-rebalance"
 CYCLES, CYCLES_MAX = 10, 500
 TASKS_MAX = 200
-LEEWAY_S = 60.0  # after a cycle has ended: a move is written down when it is over
+LEEWAY_S = 60.0  # after a cycle has ended: what it saw and moved is written down when it is over
 NODES_MAX = 50
 SUMMARY_MAX = 160
 BLIND, WAITING, MOVED = "could_not_look", "waiting", "moved"  # steps that are no rules
@@ -137,7 +137,7 @@ def _blind(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
     ]  # fmt: skip
     since: dict[tuple[str, str], JsonObject] = {}
     if missed:
-        for one in history.samples(missed[-1].at, missed[0].at):
+        for one in history.samples(missed[-1].at, _over(missed[0])):
             if one.state == "unknown":
                 since.setdefault((one.node, one.because), {
                     "node": one.node, "because": one.because, "since": iso(one.at)})  # fmt: skip
@@ -155,8 +155,13 @@ def _moves(history: History, runs: Sequence[RunSeen]) -> list[MoveSeen]:
     if not runs:
         return []
     numbers = {run.id for run in runs}
-    until = runs[-1].at + timedelta(seconds=runs[-1].took_s + LEEWAY_S)
-    return [one for one in history.moves(runs[0].at, until) if one.run in numbers]
+    moves = history.moves(runs[0].at, _over(runs[-1]))
+    return [one for one in moves if one.run in numbers]
+
+
+def _over(run: RunSeen) -> datetime:
+    """By when all that a run saw and did is written down."""
+    return run.at + timedelta(seconds=run.took_s + LEEWAY_S)
 
 
 def _counted(nodes: Counter[str], reasons: Mapping[str, str]) -> list[JsonValue]:
