@@ -114,13 +114,16 @@ async def test_the_whole_page_shows_every_panel_with_what_it_has(
     look: Looking, demo: Demo | None, tmp_path: Path
 ) -> None:
     page = await opened(look, demo, "&step=low_enough_priority")
-    if KEPT:
-        await page.wait_for_function(FULL)
-        await page.reload()  # all panels are of the same few seconds
     await show_all(page)
     for shown in ("#lanes .arc", "#funnel .opened tbody tr", "#feeds td.some", "#depth canvas",
                   "#money .spent", "#sensors .run.acted", "#tasks tbody tr"):  # fmt: skip
         await page.locator(shown).first.wait_for(state="attached")
+    if KEPT:
+        await page.wait_for_function(FULL)
+    drawn = int(str(await page.locator("#tasks").get_attribute("data-drawn")))
+    await page.evaluate("document.dispatchEvent(new CustomEvent('arc:again', {detail: 'tasks'}))")
+    await page.wait_for_function(  # they are of the same moment as the header
+        "drawn => Number(document.getElementById('tasks').dataset.drawn) > drawn", arg=drawn)
     await kept_whole(look, page, tmp_path, "page-whole")
 
 
