@@ -223,6 +223,22 @@ async def test_a_rule_that_nodes_go_by_opens_the_tasks_that_it_keeps_now(
     await page.locator("#drawer .subject").wait_for()
 
 
+async def test_of_a_rule_whose_tasks_cannot_be_asked_for_the_counts_stay_and_it_is_said(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail where the whole panel could not look because the nodes could not be asked."""
+    look.forgiven = ("answer 500", "console: Failed to load resource: the server responded with")
+    served.hub.answers["tasks.list"] = ArcError("no node answers")
+    page = await look.at(f"{served.url}?step=low_enough_priority")
+    await show_all(page)
+    opened = page.locator("#funnel .opened")
+
+    await opened.locator("text=could not look at what waits now: no node answers").wait_for()
+    assert "iris 72" in await opened.inner_text()
+    assert await page.locator("#funnel button.step").count() == 7
+    assert await page.locator("#funnel .trouble >> nth=0").is_hidden()
+
+
 async def test_the_ends_of_the_funnel_open_what_they_count(look: Looking, served: Served) -> None:
     page = await look.at(served.url)
     await show_all(page)

@@ -120,6 +120,7 @@ async def test_the_whole_page_shows_every_panel_with_what_it_has(
         await page.locator(shown).first.wait_for(state="attached")
     if KEPT:
         await page.wait_for_function(FULL)
+        await page.locator("#funnel .opened tbody tr").first.wait_for()
     drawn = int(str(await page.locator("#tasks").get_attribute("data-drawn")))
     await page.evaluate("document.dispatchEvent(new CustomEvent('arc:again', {detail: 'tasks'}))")
     await page.wait_for_function(  # they are of the same moment as the header

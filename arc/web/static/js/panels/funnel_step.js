@@ -1,6 +1,6 @@
 // What a step of the funnel is made of: tasks that a rule kept, moves, missed looks, what waits.
 
-import { ask } from "../asking.js";
+import { ask, Trouble } from "../asking.js";
 import { el, table } from "../dom.js";
 import { clock, counted } from "../words.js";
 import { taskLink } from "./lane_tables.js";
@@ -15,8 +15,14 @@ export const BLIND = "could_not_look", WAITING = "waiting", MOVED = "moved";
 export async function withTasks(step) {
   if (!step || ![step.tasks?.length, step.moves, step.runs].every((one) => !one) || !step.nodes.length) return step;
   const names = step.nodes.map((/** @type {any} */ one) => one.node);
-  const answers = await Promise.all((names.length > NODES_MAX ? [null] : names).map((/** @type {string|null} */ node) =>
-    ask("tasks", { state: "READY", node, limit: ASKED_MAX })));
+  /** @type {any[]} */ let answers;
+  try {
+    answers = await Promise.all((names.length > NODES_MAX ? [null] : names).map((/** @type {string|null} */ node) =>
+      ask("tasks", { state: "READY", node, limit: ASKED_MAX })));
+  } catch (error) { // what the cycles did is known all the same
+    if (!(error instanceof Trouble)) throw error;
+    return { ...step, trouble: error.message };
+  }
   const all = answers.flatMap((one) => one.data.tasks);
   const live = all.filter((/** @type {any} */ one) => names.includes(one.node)
     && (step.rule === WAITING || one.rule === step.rule));
@@ -46,6 +52,7 @@ function tasks(step) {
 
 /** Which tasks of those nodes wait now. @param {any} step */
 function live(step) {
+  if (step.trouble) return [el("p", { class: "trouble" }, `could not look at what waits now: ${step.trouble}`)];
   if (!step.live) return [el("p", { class: "plain" }, "these cycles kept nothing by it")];
   const what = step.rule === WAITING ? "waits there" : "is kept there by it";
   const rows = step.live.slice(0, ROWS_MAX);
