@@ -5,7 +5,7 @@ import { behind, draw, el, put, table, tell } from "../dom.js";
 import { known } from "../now.js";
 import { tipOn } from "../tip.js";
 import { view, windowed } from "../view.js";
-import { clock, counted, lasting } from "../words.js";
+import { clock, counted, lasting, mark } from "../words.js";
 
 const TALL = 18, ROWS_MAX = 300;
 const SAYS = /** @type {Object<string, string>} */ ({ done: "done", acted: "did something", late: "late",
@@ -50,7 +50,7 @@ function asRuns(data) {
   const rows = data.sensors.flatMap((/** @type {any} */ one) => one.ticks.map((/** @type {any} */ tick) => [one.sensor, ...tick]))
     .sort((/** @type {any} */ one, /** @type {any} */ other) => other[1] - one[1]);
   return el("div", {}, table("Runs, the newest first; of those that fall together the worst", ["UTC", "sensor", "run", "how", "what it said"],
-    rows.slice(0, ROWS_MAX).map((/** @type {any} */ [sensor, t, how, run, says]) => [clock(data.since + t * 1000), sensor, run, SAYS[how] ?? how, says || "-"])),
+    rows.slice(0, ROWS_MAX).map((/** @type {any} */ [sensor, t, how, run, says]) => [`${data.span_s > 86400 ? `${mark(data.since + t * 1000, 86400)} ` : ""}${clock(data.since + t * 1000)}`, sensor, run, SAYS[how] ?? how, says || "-"])),
   rows.length > ROWS_MAX ? el("p", { class: "plain" }, `… and ${counted(rows.length - ROWS_MAX, "tick")} before`) : null);
 }
 
@@ -59,12 +59,12 @@ function asRuns(data) {
 function row(one, data, wide, every) {
   const width = Math.max(80, wide - 8.5 * 14 - 6 * 14 - 12);
   const x = (/** @type {number} */ t) => 3 + (t / data.span_s) * (width - 6);
-  const says = (/** @type {any} */ [t, mark, run, said]) => [`${one.sensor}, run ${run}: ${SAYS[mark] ?? mark}`, said || null, `${clock(data.since + t * 1000)} UTC`];
+  const says = (/** @type {any} */ [t, how, run, said]) => [`${one.sensor}, run ${run}: ${SAYS[how] ?? how}`, said || null, `${clock(data.since + t * 1000)} UTC`];
   const ticks = one.ticks.map((/** @type {any} */ drawn) => {
-    const [t, mark] = drawn;
-    const tick = mark === "could_not_look" ? draw("circle", { class: "run-blind", cx: x(t), cy: TALL / 2, r: 3.5 })
-      : mark === "failed" ? draw("path", { class: "run failed", d: `M${x(t) - 4} 4 l8 9 m0 -9 l-8 9` })
-      : draw("line", { class: `run ${mark}`, x1: x(t), x2: x(t), y1: mark === "skipped" || mark === "done" ? TALL - 7 : 2, y2: TALL - 1 });
+    const [t, how] = drawn;
+    const tick = how === "could_not_look" ? draw("circle", { class: "run-blind", cx: x(t), cy: TALL / 2, r: 3.5 })
+      : how === "failed" ? draw("path", { class: "run failed", d: `M${x(t) - 4} 4 l8 9 m0 -9 l-8 9` })
+      : draw("line", { class: `run ${how}`, x1: x(t), x2: x(t), y1: how === "skipped" || how === "done" ? TALL - 7 : 2, y2: TALL - 1 });
     tick.setAttribute("tabindex", "-1"); // the row alone is a stop: SVG that listens to the focus would be one, too
     tipOn(tick, () => says(drawn));
     return tick;
