@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_node.strict import JsonObject
 from arc.decisions.domains import Role
 from arc.simulate.advice import TRIED, advise, beginnings
 from arc.simulate.comparing import compare
@@ -189,7 +190,8 @@ def test_large_scenes_are_searched_by_their_beginnings_which_is_said(
     assert all(scene.measured_from_ms < scene.measured_to_ms for scene in few)
     found = advise(arc0, few)
     assert found.runs >= tried * len(five)
-    data = {"policy": "arc0", "runs": found.runs, "first_tasks": first, "seeds": 4, "changes": []}
+    data: JsonObject = {"policy": "arc0", "runs": found.runs, "first_tasks": first, "seeds": 4,
+                        "changes": []}  # fmt: skip
     assert f"({found.runs} runs tried of the first 150 tasks)" in _advice(data)[0]
     assert "of one stretch: no interval" in _advice({**data, "seeds": 1})[0]
 
