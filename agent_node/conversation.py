@@ -5,6 +5,7 @@ from __future__ import annotations
 from .attempt_words import ATTEMPT_MAX
 from .desk import FOR_ALL, Session, SessionKind
 from .errors import BadInput
+from .handover import LIFE_S
 from .lines import Lines
 from .replies import Answers, too_long
 from .requests import Fields
@@ -35,12 +36,13 @@ class Conversation:
         self.owed = bytearray()
         self.cut = False
         self._news = 0  # bytes of news since nothing was owed
+        self.retired = False
 
     def feed(self, data: bytes) -> None:
         """Take what came; no bytes: the peer has said all it will say."""
         if not data:
             self._heard_all = True
-        elif not self._is_over:
+        elif not (self._is_over or self.retired):
             self._lines.add(data)
 
     def turn(self) -> bool:
@@ -62,12 +64,18 @@ class Conversation:
         """
         if self.session is None or event not in self.session.wants or self._is_over:
             return
+        if self.retired:
+            return
         line = event_line(event, seq, at)
         self._news = len(line) + (self._news if self.owed else 0)
         if self._news > OWED_HIGH:
             self.cut = True
         else:
             self.owed += line
+
+    def retire(self) -> None:
+        """Hear no more: what came is still answered, and then the talk is over."""
+        self.retired = self._heard_all = True
 
     def sent(self, count: int) -> None:
         """So many bytes of what is owed have left."""
@@ -93,7 +101,7 @@ class Conversation:
     @property
     def well_ended(self) -> bool:
         """Whether the peer got all that it asked for."""
-        return self.finished and not self.cut and not self._is_over
+        return self.finished and not (self.cut or self.retired or self._is_over)
 
     @property
     def _is_over(self) -> bool:
@@ -138,5 +146,6 @@ def read_opening(
         term=said.whole("term", 0, TERM_MAX) if said.has("term") else 0,
         hub=said.maybe_node("hub"),
         instance=said.ulid("instance") if said.has("instance") else None,
+        left_s=said.whole("left_s", 0, LIFE_S) if said.has("left_s") else None,
     )
     return session, kind == "hub" and not said.flag("greeted")

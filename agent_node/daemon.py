@@ -177,6 +177,7 @@ class Daemon:
         """Everything that is due now; the exit code when the loop has to end."""
         try:
             self._timers.run_due()
+            self._doorway.end_old()
             self._wake_due()
             if self._dirty or self.dispatcher.news:
                 self._look_around()

@@ -40,6 +40,8 @@ class Session:
     hub: str | None = None
     instance: str | None = None  # which hub of that term; None: it did not say
     over: bool = False
+    left_s: int | None = None
+    """How long it may last from its opening on; None: it did not come by SSH, and has no limit."""
     wants: frozenset[str] = field(default_factory=frozenset)
     attempt: tuple[str, int] | None = None
     """Whose socket it came through, where it is a task; None: it came in by the home's own."""

@@ -79,6 +79,13 @@ class NotRunning(NodeError):
     hint = "start it with: agent-node run"
 
 
+class ConnectionOld(NodeError):
+    """The SSH connection is older than a hub's ever is; nothing was asked."""
+
+    code = "connection_old"
+    hint = "connect and log in anew: the key is asked for again"
+
+
 class Starting(NodeError):
     """Somebody holds the node's lock and does not answer yet; nothing changed, ask again."""
 

@@ -19,6 +19,10 @@ GONE = "the talk ended early; what was asked and not answered may have happened:
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 PATIENCE_S = 30.0
 LOOK_S = 60.0  # so often a session looks whether its hub is still there
+LIFE_S = 660  # of a connection of sshd: a hub's own end after 600 s, and is never met by this
+PARENTS_MAX = 3  # between sshd and us: the login shell, and whatever it was told to start us by
+_SSHD = (b"sshd", b"sshd-session")
+_PARENT, _STARTED = 1, 19  # of /proc/PID/stat, counted after the program's name
 _OTHERS = 0o077
 _FOLDER = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
 
@@ -29,12 +33,12 @@ def at_once() -> int | None:
     Nothing was said then, and nothing is told of what stood in the way: the long way meets it
     again and has the words. It also asks on what disk the home lies, as the daemon has before.
     """
-    root = posix.environ.get(b"AGENT_NODE_HOME") or _usual()
-    if not root or not (can_be_waited_for(0) and can_be_waited_for(1)):
+    root, left_s = posix.environ.get(b"AGENT_NODE_HOME") or _usual(), time_left()
+    if not root or left_s == 0 or not (can_be_waited_for(0) and can_be_waited_for(1)):
         return None
     try:
         daemon = _daemon_at(root)
-        return None if daemon is None else hand_over(daemon, 0, 1)
+        return None if daemon is None else hand_over(daemon, 0, 1, left_s)
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -48,7 +52,50 @@ def can_be_waited_for(descriptor: int) -> bool:
     return S_ISFIFO(mode) or S_ISSOCK(mode)
 
 
-def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int | None:
+def time_left(proc: bytes = b"/proc") -> int | None:
+    """Seconds that a session which begins now may last; None: it did not come by SSH.
+
+    sshd asks for a key at login alone. Who has logged in with one that was taken away since may
+    begin sessions for as long as they keep the connection: so it is its age that counts, by how
+    long before us the sshd that serves it began. One that cannot be seen has begun just now.
+    """
+    if b"SSH_CONNECTION" not in posix.environ:
+        return None
+    ours = sshds = _stat(proc, b"self")
+    for _ in range(PARENTS_MAX):
+        sshds = _stat(proc, sshds[1][_PARENT]) if sshds else None
+        if sshds and sshds[0] in _SSHD:
+            break
+    else:
+        return LIFE_S
+    age = int(ours[1][_STARTED]) - int(sshds[1][_STARTED]) if ours and sshds else 0
+    return max(LIFE_S - age // posix.sysconf("SC_CLK_TCK"), 0)
+
+
+def _stat(proc: bytes, pid: bytes) -> tuple[bytes, list[bytes]] | None:
+    """The name of a process and its numbers; None: nobody lets us see it."""
+    try:
+        file = posix.open(b"%b/%b/stat" % (proc, pid), posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        said = posix.read(file, LINE_MAX)
+    except OSError:
+        return None
+    finally:
+        posix.close(file)
+    head, _, numbers = said.rpartition(b") ")
+    return head.partition(b" (")[2], numbers.split()
+
+
+def opening(left_s: int | None) -> bytes:
+    """What the daemon is told of a hub that comes, and how long it may stay."""
+    return OPENING if left_s is None else b'{"session":"hub","left_s":%d}\n' % left_s
+
+
+def hand_over(
+    daemon: _socket.socket, stdin: int, stdout: int, left_s: int | None = None
+) -> int | None:
     """The daemon takes our stdin and stdout and talks itself: no byte makes a detour.
 
     None: the kernel would not carry them, and nothing was said; its bytes can still be relayed.
@@ -57,7 +104,7 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int | None:
     daemon.settimeout(LOOK_S)  # from here on it is the hub that decides how long this takes
     rights = b"".join(one.to_bytes(4, sys.byteorder) for one in (stdin, stdout))
     try:
-        if not _give(daemon, rights):
+        if not _give(daemon, opening(left_s), rights):
             return None
         said = _line_of(daemon, stdin)
     finally:
@@ -77,9 +124,9 @@ def hand_over(daemon: _socket.socket, stdin: int, stdout: int) -> int | None:
     return FAILED
 
 
-def _give(daemon: _socket.socket, rights: bytes) -> bool:
+def _give(daemon: _socket.socket, first: bytes, rights: bytes) -> bool:
     try:
-        daemon.sendmsg([OPENING], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        daemon.sendmsg([first], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     except ConnectionError:
         return True  # it would not have us; why, it may have said before it closed
     except OSError:  # as too many descriptors are on their way to a daemon that is stopped

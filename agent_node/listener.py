@@ -21,6 +21,7 @@ CHUNK = 64 * 1024  # what a pipe holds; a buffer beyond 128 KiB is mapped anew f
 PEERS_MAX = 64
 LINES_A_TURN = 8  # of one peer, before the others and the dispatcher have their turn
 ENDED = b"over\n"
+UNREAD_S = 30.0  # for who had its time to read what it is still owed
 
 CROWDED = f"{PEERS_MAX} are connected already; nothing was asked, try again"
 
@@ -57,6 +58,12 @@ class Doorway:
         for peer in list(self._peers):
             if peer.wants_news:
                 peer.push(events, seq, at)
+
+    def end_old(self) -> None:
+        """Whoever has had its time is answered what it asked, and then has to log in again."""
+        now = self._answers.desk.clock.boottime()
+        for peer in list(self._peers):
+            peer.end_if_old(now)
 
     @property
     def listening(self) -> bool:
@@ -124,6 +131,7 @@ class Peer:
         self._in = self._out = connection.fileno()
         self._handed: tuple[int, ...] = ()
         self._opened = False
+        self._ends_at: float | None = None
         self._masks: dict[int, int] = {}
         self._closed = False
         self._watch()
@@ -133,6 +141,19 @@ class Peer:
         for event in events:
             self._talk.push(event, seq, at)
         self.go_on()
+
+    def end_if_old(self, now: float) -> None:
+        """Hear no more once its time is over; who then does not read is not waited for."""
+        session = self._talk.session
+        if session is None or session.left_s is None:
+            return
+        if self._ends_at is None:  # the first look since it said who it is
+            self._ends_at = now + session.left_s
+        if now >= self._ends_at + UNREAD_S:
+            self._break()
+        elif now >= self._ends_at and not self._talk.retired:
+            self._talk.retire()
+            self.go_on()
 
     @property
     def has_spoken(self) -> bool:

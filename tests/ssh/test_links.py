@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from arc.settings import NodeEntry
 from tests.hub.links.places import a_link, settings_of
 from tests.link_contract import LinkContract, Reach
 from tests.ssh.lab import Lab
-from tests.ssh.lab_node import Home, LabNode
+from tests.ssh.lab_node import ZIPAPP, Home, LabNode
 
 NAME = "iris"
+KEYS = "/home/agent/.ssh/authorized_keys"
 
 
 class HubAtNode:
@@ -176,7 +178,7 @@ async def test_a_key_taken_away_counts_until_its_connection_retires(hub: HubAtNo
     await link.meet()
     assert link._session is not None
     talk, old = link._session.talk, way._connection
-    hub.node.write("/home/agent/.ssh/authorized_keys", b"", mode=0o600, user="agent")
+    hub.node.write(KEYS, b"", mode=0o600, user="agent")
     assert (await link.ask("status"))["node"] == NAME
     assert way._lifetime is not None
     assert 0 < lifetime.LIFE_S <= 600
@@ -190,6 +192,71 @@ async def test_a_key_taken_away_counts_until_its_connection_retires(hub: HubAtNo
     await link.close()
 
 
+SHORT_LIVED = """import sys
+sys.path.insert(0, {zipapp!r})
+from agent_node import handover
+from agent_node.cli import main
+handover.LIFE_S = {life_s}
+sys.exit(main(["serve", "--stdio"]))
+"""
+
+
+def lives_shortly(hub: HubAtNode, life_s: int) -> bytes:
+    """From now on the node ends a connection of the hub's key after so many seconds; its line."""
+    program = SHORT_LIVED.format(zipapp=ZIPAPP, life_s=life_s)
+    hub.node.write("/opt/arc/short.py", program.encode())
+    command = f"{hub.node.python} -I -S /opt/arc/short.py"
+    line = f'restrict,command="{command}" {hub.public}\n'.encode()
+    hub.node.write(KEYS, line, mode=0o600, user="agent")
+    return line
+
+
+async def test_a_connection_that_a_thief_holds_open_is_worth_nothing_for_long(
+    hub: HubAtNode,
+) -> None:
+    """It is no client of ours: it never retires. The key is gone, and sshd does not ask again.
+
+    Neither the session goes on, nor does another begin on the connection. Guard: `time_left`.
+    """
+    lives_shortly(hub, 3)
+    way = hub.way()
+    thief = await way._connect()
+    held = await thief.create_process(encoding=None)
+    assert b"agent-node" in await held.stdout.readline()
+    hub.node.write(KEYS, b"", mode=0o600, user="agent")
+    held.stdin.write(b'{"id":1,"do":"status"}\n')
+    assert json.loads(await held.stdout.readline())["ok"], "sshd asks for a key at login alone"
+    assert await asyncio.wait_for(held.stdout.read(), 20) == b""
+    assert b"has had its time" in await held.stderr.read()
+    again = await thief.create_process(encoding=None)
+    assert json.loads(await again.stdout.readline())["error"]["code"] == "connection_old"
+    assert await asyncio.wait_for(again.stdout.read(), 20) == b""
+    await way.close()
+
+
+async def test_a_hub_that_is_ended_by_the_node_for_its_age_logs_in_anew(hub: HubAtNode) -> None:
+    """Never so with settings of ours; a machine that slept may not know how old it is."""
+    lives_shortly(hub, 3)
+    way = hub.way()
+    link = a_link(way)
+    await link.meet()
+    assert link._session is not None
+    talk, old = link._session.talk, way._connection
+    uid = "01J0000000000000000000000B"
+    await link.ask("add", {"tasks": [{"uid": uid, "subject": "x"}]})
+    await asyncio.wait_for(talk.closed.wait(), 20)
+    with pytest.raises(NodeUnreachable, match="log in anew") as raised:
+        await link.ask("status")
+    assert "nothing was asked" in str(raised.value)
+    for _ in range(20):  # who asks meanwhile waits a second for it, and is told of the trouble
+        with suppress(NodeUnreachable):
+            await link.meet()
+            break
+    assert way._connection is not old
+    assert (await link.ask("show", {"uid": uid}))["task"]
+    await link.close()
+
+
 async def test_an_account_that_is_locked_is_one_of_the_reasons_named(hub: HubAtNode) -> None:
     shadow = hub.node.read("/etc/shadow").replace(b"agent:*:", b"agent:!:")
     hub.node.write("/etc/shadow", shadow, mode=0o600)
@@ -200,8 +267,8 @@ async def test_an_account_that_is_locked_is_one_of_the_reasons_named(hub: HubAtN
 
 
 async def test_a_key_kept_to_another_address_is_one_of_the_reasons_named(hub: HubAtNode) -> None:
-    line = hub.node.read("/home/agent/.ssh/authorized_keys")
-    hub.node.write("/home/agent/.ssh/authorized_keys", b'from="192.0.2.7",' + line,
+    line = hub.node.read(KEYS)
+    hub.node.write(KEYS, b'from="192.0.2.7",' + line,
                    mode=0o600, user="agent")  # fmt: skip
     async with refused(hub) as (error,):
         assert type(error) is LoginRefused
@@ -329,8 +396,8 @@ async def test_a_login_shell_that_never_stops_printing_is_cut_off(hub: HubAtNode
 
 
 async def test_a_link_without_a_program_behind_it_says_what_the_shell_said(hub: HubAtNode) -> None:
-    line = hub.node.read("/home/agent/.ssh/authorized_keys").replace(b".pyz", b".gone")
-    hub.node.write("/home/agent/.ssh/authorized_keys", line, mode=0o600, user="agent")
+    line = hub.node.read(KEYS).replace(b".pyz", b".gone")
+    hub.node.write(KEYS, line, mode=0o600, user="agent")
     async with refused(hub) as (error,):
         assert error.code == "ARC-SSH-NO-NODE"
         assert "agent-node.gone" in str(error)

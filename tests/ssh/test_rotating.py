@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.ssh.joining_desk import an_operator
+from tests.ssh.joining_desk import Operator, an_operator
 from tests.ssh.lab import Lab
+from tests.ssh.lab_node import LabNode
 from tools.sources import ROOT
 
 KEYS = "/home/agent/.ssh/authorized_keys"
 STEPS = re.compile(r"<!-- rotate -->\n```sh\n(.*?)```", re.DOTALL)
+STOLEN = re.compile(r"<!-- stolen -->\n```sh\n(.*?)```", re.DOTALL)
+PAGE = ROOT / "docs" / "security.md"
 
 
 @pytest.fixture
@@ -31,17 +34,54 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def ssh_of(ada: Operator, node: LabNode, place: Path, tools: Path) -> None:
+    """`ssh` as the operator types it, with a key of their own."""
+    known, settings = place / "known", place / "ssh_config"
+    known.write_text(f"{node.address} {node.host_key}\n")
+    settings.write_text(f"IdentityFile {ada.home}/.ssh/id_ed25519\n")
+    program(tools / "ssh", f'exec /usr/bin/ssh -F {settings} -o UserKnownHostsFile={known} "$@"')
+
+
+def test_whoever_is_logged_in_with_a_stolen_key_is_put_out_at_once(
+    lab: Lab, tmp_path: Path, tools: Path
+) -> None:
+    """By the step of the page, as it stands; the daemon and its tasks stay."""
+    ada, node = an_operator(tmp_path, lab)
+    ada.joined(node, "--run", "cat")
+    ssh_of(ada, node, tmp_path, tools)
+    hubs = ada.state / "keys" / "hub_ed25519"
+    thief = subprocess.Popen(
+        [str(tools / "ssh"), "-F", "none", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+         "-i", str(hubs), f"agent@{node.address}"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert thief.stdin is not None
+        assert thief.stdout is not None
+        assert b'"agent-node"' in thief.stdout.readline()
+        (step,) = STOLEN.findall(PAGE.read_text(encoding="utf-8"))
+        ran = subprocess.run(
+            ["bash", "-c", step.replace("iris.lan", node.address)], check=False, timeout=30,
+            env={"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(ada.home), "USER": "ada"},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        assert ran.returncode == 255, ran.stderr
+        assert thief.wait(10) == 255
+    finally:
+        thief.kill()
+        thief.communicate(timeout=10)
+    assert ada.arc("nodes", "show", "iris", "--json").data["seen"]
+    assert node.exec(["pgrep", "-f", "agent-node.* run"]).stdout
+
+
 def test_the_steps_for_a_new_key_work_as_they_stand(lab: Lab, tmp_path: Path, tools: Path) -> None:
     """Before, between and after, the node answers; at the end the old key opens nothing."""
     ada, node = an_operator(tmp_path, lab)
     ada.joined(node, "--run", "cat")
     old, lines = ada.public, len(node.read(KEYS).splitlines())
-    known, settings = tmp_path / "known", tmp_path / "ssh_config"
-    known.write_text(f"{node.address} {node.host_key}\n")
-    settings.write_text(f"IdentityFile {ada.home}/.ssh/id_ed25519\n")
-    program(tools / "ssh", f'exec /usr/bin/ssh -F {settings} -o UserKnownHostsFile={known} "$@"')
+    ssh_of(ada, node, tmp_path, tools)
     program(tools / "arc", f'PYTHONPATH={ROOT} exec {sys.executable} -m arc "$@"')
-    (found,) = STEPS.findall((ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    (found,) = STEPS.findall(PAGE.read_text(encoding="utf-8"))
     script = found.replace("iris.lan", node.address)
     stolen = ada.state / "keys" / "hub_ed25519"
     copy = tmp_path / "stolen"

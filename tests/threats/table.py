@@ -45,11 +45,16 @@ THREATS = (
           test_a_key_that_gets_more_is_taken_out_again
         ssh/test_links.py
           test_a_key_taken_away_counts_until_its_connection_retires
+          test_a_connection_that_a_thief_holds_open_is_worth_nothing_for_long
           test_a_key_kept_to_another_address_is_one_of_the_reasons_named
         hub/links/test_lifetime.py
           test_ten_minutes_are_the_most
+        node/wire/test_old_sessions.py
+          test_a_daemon_ends_a_session_that_is_held_open
+          test_a_connection_that_has_had_its_time_gets_no_session
         ssh/test_rotating.py
           test_the_steps_for_a_new_key_work_as_they_stand
+          test_whoever_is_logged_in_with_a_stolen_key_is_put_out_at_once
         ssh/test_sshd_profile.py
           test_the_profile_of_the_page_leaves_a_key_without_limits_nothing_but_the_node
           test_the_profile_of_the_page_refuses_openssh_itself
