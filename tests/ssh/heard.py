@@ -21,7 +21,9 @@ _SEEN = "SELECT min(at) FROM sample WHERE node = ? AND state = 'running' AND at 
 
 
 def unseen_after(fleet: SshFleet, name: str, since: float) -> float | None:
-    """How long after `since` (`time.time()`) the hub first found the node unseen; None: not yet."""
+    """How long after `since` (`time.time()`) the look began that first found the node unseen; None:
+    not yet.
+    """
     return _first(fleet, _NOT_SEEN, name, since)
 
 
@@ -36,12 +38,16 @@ def _first(fleet: SshFleet, question: str, name: str, since: float) -> float | N
 
 
 def noticed(fleet: SshFleet, name: str, since: float, *, within_s: float) -> float:
-    """When the hub noticed that the node is not seen; whoever asks from then on is told so."""
+    """When the look began that found the node unseen; by now it is over and written down.
+
+    A look gives ten seconds to who stopped answering, and the next cycle waits for it. How soon
+    a link itself is given up is held by tests/ssh/test_links.py.
+    """
     return _in_time(fleet, lambda: unseen_after(fleet, name, since), f"{name} is unseen", within_s)
 
 
 def well_again(fleet: SshFleet, name: str, since: float, *, within_s: float) -> float:
-    """When the hub found it at work again."""
+    """When the look began that found it at work again; such a look is over at once."""
     return _in_time(fleet, lambda: well_after(fleet, name, since), f"{name} is well", within_s)
 
 

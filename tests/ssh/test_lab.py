@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.ssh.ground import writable_cgroup2
+from tests.ssh.ground import HUB_ADDRESS, writable_cgroup2
 from tests.ssh.lab import Lab
+from tests.ssh.lab_faults import Way
 from tests.ssh.lab_node import LabNode, _listens
 from tools.laboratory import missing_for_nodes
 from tools.sources import ROOT
 
 UP_S = 1.0  # five nodes
+NOBODYS = 9  # a port
 
 
 def login(lab: Lab, node: LabNode, *words: str) -> subprocess.CompletedProcess[str]:
@@ -95,6 +98,51 @@ def test_a_cut_cable_lets_nothing_through_until_it_is_healed(node: LabNode, way:
     node.wait_for_sshd()
 
 
+def test_a_cable_that_is_cut_one_way_carries_the_other(node: LabNode) -> None:
+    """Guard: with `cut("in")` or `cut("out")` cutting both ways one of the four is otherwise; seen.
+
+    What was sent first and did not come before what was sent after the cable was healed is lost.
+    """
+    assert {way: comes_in(node, way) for way in ("in", "out")} == {"in": False, "out": True}
+    assert {way: goes_out(node, way) for way in ("in", "out")} == {"in": True, "out": False}
+
+
+def comes_in(node: LabNode, way: Way) -> bool:
+    """Whether a datagram reaches the node meanwhile; its kernel counts those that nobody awaits."""
+    before = unawaited(node)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+        node.cut(way)
+        ours.sendto(b"meanwhile", (node.address, NOBODYS))
+        node.heal()
+        ours.sendto(b"after", (node.address, NOBODYS))
+        deadline = time.monotonic() + 5
+        while (found := unawaited(node) - before) == 0:
+            assert time.monotonic() < deadline, "the healed cable carries nothing"
+    return found == 2
+
+
+def unawaited(node: LabNode) -> int:
+    """Datagrams that have come to a port at which nobody listens."""
+    rows = Path(f"/proc/{node.pid}/net/snmp").read_text().splitlines()
+    names, values = (row.split() for row in rows if row.startswith("Udp:"))
+    return int(values[names.index("NoPorts")])
+
+
+def goes_out(node: LabNode, way: Way) -> bool:
+    """Whether a datagram of the node reaches us meanwhile."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+        ours.bind((HUB_ADDRESS, 0))
+        ours.settimeout(5)
+        say = "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+        say += "s.sendto(sys.argv[3].encode(), (sys.argv[1], int(sys.argv[2])))"
+        argv = [node.python, "-I", "-S", "-c", say, *map(str, ours.getsockname())]
+        node.cut(way)
+        node.exec([*argv, "meanwhile"])
+        node.heal()
+        node.exec([*argv, "after"])
+        return ours.recv(64) == b"meanwhile"
+
+
 def test_a_slow_cable_is_slow_and_the_quick_one_comes_back(node: LabNode) -> None:
     node.slow(0.1)
     began = time.monotonic()
@@ -168,6 +216,7 @@ SCENE = """
 import os, sys
 from pathlib import Path
 from tests.ssh.lab import Lab
+from tests.ssh.lab_faults import Way
 lab = Lab(Path(sys.argv[1]))
 with lab.entered():
     one, other = lab.start(2)

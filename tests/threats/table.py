@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.held import tests_of
+
 
 @dataclass(frozen=True)
 class Threat:
@@ -19,17 +21,8 @@ class Threat:
         return f"T{self.number}"
 
 
-def _tests(text: str) -> tuple[str, ...]:
-    """A line that ends in .py names a file below tests/; each other line is a test in it."""
-    found, file = [], ""
-    for line in text.split():
-        file = line if line.endswith(".py") else file
-        found += [f"tests/{file}::{line}"] if file != line else []
-    return tuple(found)
-
-
 THREATS = (
-    Threat(1, "a hub in wrong hands brings code to every node", _tests("""
+    Threat(1, "a hub in wrong hands brings code to every node", tests_of("""
         threats/test_hub_compromise.py
           test_no_word_of_a_hub_touches_anything_but_the_nodes_own_files
           test_there_are_no_words_but_those_of_the_list
@@ -38,7 +31,7 @@ THREATS = (
           test_a_hub_that_was_replaced_brings_no_code
         ssh/test_upgrading.py
           test_the_hubs_own_key_brings_no_code""")),
-    Threat(2, "the hub's key is stolen", _tests("""
+    Threat(2, "the hub's key is stolen", tests_of("""
         hub/links/test_ssh.py
           test_a_stolen_key_opens_nothing_but_the_one_program
         ssh/test_joining.py
@@ -62,7 +55,7 @@ THREATS = (
           test_what_the_stolen_key_asks_for_in_its_ssh_command_is_ignored
         threats/test_our_files.py
           test_a_key_that_others_may_read_is_not_used""")),
-    Threat(3, "a node lies to draw work in, to dump it or to destroy it", _tests("""
+    Threat(3, "a node lies to draw work in, to dump it or to destroy it", tests_of("""
         threats/test_lying_nodes.py
           test_a_lying_node_ruins_no_work_but_its_own_and_what_it_was_given
           test_a_report_that_cannot_be_true_is_named_with_its_node
@@ -82,14 +75,14 @@ THREATS = (
           test_a_lying_report_is_unreadable_and_stops_no_other_node
         hub/test_transfer.py
           test_a_lie_in_the_answer_to_escrow_goes_no_further""")),
-    Threat(4, "a node takes work and only says that it is done", _tests("""
+    Threat(4, "a node takes work and only says that it is done", tests_of("""
         threats/test_lying_nodes.py
           test_a_lying_node_ruins_no_work_but_its_own_and_what_it_was_given
         hub/test_fencing.py
           test_what_had_moved_to_a_dead_machine_is_ready_at_its_giver
         decisions/test_health.py
           test_a_node_that_fails_fast_is_failing""")),
-    Threat(5, "oversized, deep, ambiguous or trickling JSON", _tests("""
+    Threat(5, "oversized, deep, ambiguous or trickling JSON", tests_of("""
         node/test_strict.py
           test_what_is_not_strict_json_is_one_clear_error
           test_ten_thousand_mutated_lines_are_values_or_clear_errors
@@ -103,14 +96,14 @@ THREATS = (
           test_whatever_answer_is_taken_can_be_told_to_a_hub
         node/daemon/test_validation.py
           test_a_reason_that_nothing_can_hold_is_a_reason_all_the_same""")),
-    Threat(6, "a uid, a name or a path of somebody's becomes a path of ours", _tests("""
+    Threat(6, "a uid, a name or a path of somebody's becomes a path of ours", tests_of("""
         node/wire/test_bad_requests.py
           test_a_bad_field_is_named_and_the_talk_goes_on
         node/processes/test_files.py
           test_strange_names_are_no_attempts_and_never_become_paths
         threats/test_hub_compromise.py
           test_no_word_of_a_hub_touches_anything_but_the_nodes_own_files""")),
-    Threat(7, "what is printed drives the operator's terminal, or forges a line", _tests("""
+    Threat(7, "what is printed drives the operator's terminal, or forges a line", tests_of("""
         threats/test_terminal.py
           test_no_command_lets_anything_but_its_own_lines_happen_to_a_terminal
           test_no_node_command_lets_anything_but_its_own_lines_happen_to_a_terminal
@@ -123,7 +116,7 @@ THREATS = (
           test_the_emulator_sees_what_unshielded_text_would_do
         hub/test_config.py
           test_what_the_file_holds_cannot_drive_the_terminal""")),
-    Threat(8, "scripts in a page of ours", _tests("""
+    Threat(8, "scripts in a page of ours", tests_of("""
         web/test_api.py
           test_no_text_of_a_task_is_markup_in_any_answer
           test_what_is_asked_for_in_an_error_is_no_markup_either
@@ -131,7 +124,7 @@ THREATS = (
           test_every_answer_has_every_header_also_an_error
         web/test_report.py
           test_a_hundred_scripts_in_every_field_are_text_of_the_report""")),
-    Threat(9, "a field becomes part of a shell line", _tests("""
+    Threat(9, "a field becomes part of a shell line", tests_of("""
         threats/test_injection.py
           test_no_field_of_a_task_reaches_a_shell_or_an_argv
           test_no_field_of_an_imported_task_reaches_a_shell_or_an_argv
@@ -142,17 +135,17 @@ THREATS = (
           test_nothing_is_started_through_a_shell
         hub/joining/test_words.py
           test_no_path_that_a_shell_would_read_gets_into_a_key_line""")),
-    Threat(10, "a prompt becomes an option of the program", _tests("""
+    Threat(10, "a prompt becomes an option of the program", tests_of("""
         threats/test_injection.py
           test_a_prompt_that_looks_like_an_option_is_a_prompt
         node/daemon/test_dispatching.py
           test_the_task_stands_on_stdin_and_never_in_the_arguments""")),
-    Threat(11, "what a repository carries runs as the node", _tests("""
+    Threat(11, "what a repository carries runs as the node", tests_of("""
         ssh/test_two_users.py
           test_sixteen_forbidden_deeds_are_refused_to_a_task_and_possible_to_the_owner
         node/daemon/test_dispatching.py
           test_a_program_sees_who_it_is_and_nothing_of_the_daemon""")),
-    Threat(12, "a task writes the queue, the report or authorized_keys", _tests("""
+    Threat(12, "a task writes the queue, the report or authorized_keys", tests_of("""
         ssh/test_two_users.py
           test_sixteen_forbidden_deeds_are_refused_to_a_task_and_possible_to_the_owner
           test_a_wrong_token_and_that_of_another_attempt_are_refused_by_name
@@ -160,12 +153,12 @@ THREATS = (
           test_a_verdict_that_the_program_forges_changes_nothing
         threats/test_operators.py
           test_a_task_whose_row_was_changed_behind_our_back_does_not_run""")),
-    Threat(13, "YAML that expands, names objects or is no file", _tests("""
+    Threat(13, "YAML that expands, names objects or is no file", tests_of("""
         hub/test_config.py
           test_a_huge_or_folded_file_is_refused_in_a_short_message
           test_any_text_is_read_or_refused_and_never_a_traceback
           test_a_pipe_in_the_files_place_is_an_error_and_keeps_nobody_waiting""")),
-    Threat(14, "links, FIFOs and second names in the place of our files", _tests("""
+    Threat(14, "links, FIFOs and second names in the place of our files", tests_of("""
         threats/test_our_files.py
           test_the_hub_meets_nothing_but_plain_files_of_its_own
           test_a_node_meets_nothing_but_plain_files_of_its_own
@@ -176,14 +169,14 @@ THREATS = (
           test_an_answer_that_is_no_plain_file_is_not_touched
         ssh/test_joining.py
           test_keys_behind_a_link_are_left_alone""")),
-    Threat(15, "a database with triggers, or a damaged one", _tests("""
+    Threat(15, "a database with triggers, or a damaged one", tests_of("""
         node/store/test_migrations.py
           test_a_trigger_or_view_of_somebody_else_is_named_and_refused
         node/daemon/test_trouble.py
           test_a_damaged_database_is_refused_as_it_lies
         threats/test_operators.py
           test_a_damaged_queue_is_one_clear_error""")),
-    Threat(16, "another host key, or one of another type", _tests("""
+    Threat(16, "another host key, or one of another type", tests_of("""
         ssh/test_links.py
           test_a_changed_host_key_is_shown_beside_the_pinned_one
           test_a_host_key_of_another_type_is_told_from_a_changed_one
@@ -191,19 +184,19 @@ THREATS = (
           test_a_new_host_key_is_trusted_only_by_its_fingerprint
         decisions/test_health.py
           test_another_host_key_alarms_at_once""")),
-    Threat(17, "somebody in the middle at the first contact", _tests("""
+    Threat(17, "somebody in the middle at the first contact", tests_of("""
         ssh/test_links.py
           test_an_unknown_host_is_sent_nothing
         ssh/test_joining.py
           test_anything_but_the_fingerprint_is_refused
           test_without_a_terminal_and_a_fingerprint_nobody_is_trusted
           test_the_whole_line_of_ssh_keygen_may_be_pasted_at_a_terminal""")),
-    Threat(18, "a node reaches back through the hub's own connection", _tests("""
+    Threat(18, "a node reaches back through the hub's own connection", tests_of("""
         threats/test_reaching_back.py
           test_a_server_that_opens_channels_towards_the_hub_gets_none
         hub/links/test_ssh.py
           test_nothing_of_the_operators_own_ssh_is_used""")),
-    Threat(19, "weaker algorithms, or messages cut out of the key exchange", _tests("""
+    Threat(19, "weaker algorithms, or messages cut out of the key exchange", tests_of("""
         ssh/test_links.py
           test_a_real_sshd_agrees_to_our_algorithms_alone
           test_an_sshd_that_speaks_nothing_of_ours_is_told_so
@@ -211,7 +204,7 @@ THREATS = (
           test_who_takes_no_part_in_strict_key_exchange_is_asked_nothing
         hub/links/test_ssh.py
           test_only_modern_algorithms_are_agreed_upon""")),
-    Threat(20, "an older version of our own wire or program is forced on somebody", _tests("""
+    Threat(20, "an older version of our own wire or program is forced on somebody", tests_of("""
         node/wire/test_handlers.py
           test_the_newest_version_that_both_speak_is_agreed
         hub/links/test_talk.py
@@ -220,7 +213,7 @@ THREATS = (
           test_an_older_program_is_taken_only_with_a_word_for_it
         node/upgrading/test_forged.py
           test_a_statement_that_was_here_cannot_come_back_after_a_later_one""")),
-    Threat(21, "a word of a move arrives twice, or very late", _tests("""
+    Threat(21, "a word of a move arrives twice, or very late", tests_of("""
         fleet/test_fleet_in_memory.py
           test_no_task_is_started_twice_lost_or_stuck
         node/store/contract_repeats.py
@@ -229,7 +222,7 @@ THREATS = (
           test_a_late_hold_of_a_forgotten_move_is_too_old
         model/test_protocol.py
           test_no_task_is_lost_or_runnable_twice""")),
-    Threat(22, "forged or repeated webhooks", _tests("""
+    Threat(22, "forged or repeated webhooks", tests_of("""
         web/test_webhooks.py
           test_what_is_not_genuine_or_makes_no_task_makes_none
           test_the_signature_is_that_of_this_body_and_this_time
@@ -237,7 +230,7 @@ THREATS = (
           test_a_hub_that_dies_before_it_wrote_the_message_down_adds_nothing_twice
           test_too_many_are_told_when_to_come_again_and_a_forger_keeps_nobody_out
           test_the_secret_stands_in_no_log_no_journal_and_no_answer""")),
-    Threat(23, "a web page talks to a port of ours", _tests("""
+    Threat(23, "a web page talks to a port of ours", tests_of("""
         hub/test_reception.py
           test_the_socket_is_for_its_owner_and_any_path_fits
         threats/test_reaching_back.py
@@ -261,13 +254,13 @@ THREATS = (
         web/test_live.py
           test_a_browser_that_stops_reading_is_let_go_and_costs_little_until_then
           test_who_connects_and_asks_nothing_is_let_go""")),
-    Threat(24, "secrets in argv, logs, status or the journal", _tests("""
+    Threat(24, "secrets in argv, logs, status or the journal", tests_of("""
         threats/test_secrets.py
           test_secrets_of_a_task_stand_only_where_tasks_are_kept
           test_the_journal_of_the_hub_holds_no_words_of_a_task
           test_no_environment_of_the_node_reaches_a_task_or_a_file
           test_the_private_key_is_in_its_own_file_alone""")),
-    Threat(25, "folders and files that others may read or write", _tests("""
+    Threat(25, "folders and files that others may read or write", tests_of("""
         threats/test_our_files.py
           test_a_hub_does_not_start_in_a_folder_that_others_may_write
           test_all_that_a_hub_makes_is_for_its_owner_alone
@@ -277,7 +270,7 @@ THREATS = (
           test_all_that_a_daemon_makes_is_for_its_owner_alone
         hub/cli/test_doctor.py
           test_files_that_others_may_read_are_found_and_mended""")),
-    Threat(26, "output, lines, forks or peers without end", _tests("""
+    Threat(26, "output, lines, forks or peers without end", tests_of("""
         hub/links/test_pipes.py
           test_a_child_that_prints_forever_is_cut_off
         hub/links/test_talk.py
@@ -305,14 +298,15 @@ THREATS = (
         hub/links/test_flooding.py
           test_a_server_that_floods_beside_its_sessions_is_cut_and_the_others_are_asked
           test_a_session_that_lied_takes_its_connection_with_it""")),
-    Threat(27, "one bad node holds up all the others", _tests("""
+    Threat(27, "one bad node holds up all the others", tests_of("""
         hub/test_survey.py
           test_a_silent_node_delays_nobody_beyond_its_own_deadline
         sensors/test_cycles.py
           test_one_silent_node_delays_a_run_by_its_deadline_alone
         ssh/test_faults.py
+          test_a_hostile_node_costs_the_cycle_of_the_others_a_tenth_at_most
           test_hostile_nodes_hold_nobody_up_and_fill_no_memory""")),
-    Threat(28, "clocks that are off, jump or stand", _tests("""
+    Threat(28, "clocks that are off, jump or stand", tests_of("""
         hub/test_survey.py
           test_a_clock_that_is_off_is_measured_and_believed_in_nothing
         decisions/test_stealing.py
@@ -325,28 +319,28 @@ THREATS = (
           test_a_retry_waits_no_longer_for_a_clock_that_is_put_back
         decisions/test_watching.py
           test_a_clock_that_was_years_ahead_silences_no_rule""")),
-    Threat(29, "two hubs, or an old one that comes back", _tests("""
+    Threat(29, "two hubs, or an old one that comes back", tests_of("""
         hub/test_lease.py
           test_a_held_lease_names_the_process_that_holds_it
           test_a_folder_that_lies_beside_its_copy_is_another_hub
         node/store/contract_senders.py
           test_a_hub_of_an_older_term_changes_nothing
           test_a_second_hub_of_the_same_term_changes_nothing""")),
-    Threat(30, "a package that we lean on turns bad", _tests("""
+    Threat(30, "a package that we lean on turns bad", tests_of("""
         packaging/test_requirements.py
           test_every_pin_is_exact_and_hashed
           test_a_pinned_file_names_no_index_and_no_folder
         test_layers.py
           test_the_node_imports_the_standard_library_and_itself_alone"""),
         not_here="known faults of the pinned versions are not asked for: that needs a registry"),
-    Threat(31, "a prompt that was read somewhere makes work with more rights", _tests("""
+    Threat(31, "a prompt that was read somewhere makes work with more rights", tests_of("""
         node/daemon/test_inside.py
           test_a_task_may_queue_another
         node/wire/test_handlers.py
           test_a_hub_does_not_speak_for_a_running_task
           test_a_new_task_brings_no_life_of_its_own"""),
         not_here="tasks have a source and an origin, and no levels of trust"),
-    Threat(32, "an operator's slip: the wrong node, or everything at once", _tests("""
+    Threat(32, "an operator's slip: the wrong node, or everything at once", tests_of("""
         threats/test_operators.py
           test_a_paused_node_hands_out_nothing_however_often_it_is_asked
         hub/cli/test_tasks.py

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
+import pytest
+
+from tests.held import every_run, names_in
 from tests.threats.table import THREATS
 from tools.sources import ROOT
 
 PAGE = ROOT / "docs" / "security.md"
-
-
-def there() -> set[str]:
-    """Every test of the tree as `file::name`."""
-    found = set()
-    for file in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(f"{file.relative_to(ROOT)}::{node.name}")
-    return found
 
 
 def test_every_threat_has_a_test_or_a_reason() -> None:
@@ -26,11 +18,24 @@ def test_every_threat_has_a_test_or_a_reason() -> None:
     assert [threat.name for threat in THREATS if not threat.tests and not threat.not_here] == []
 
 
-def test_every_test_of_the_table_is_there() -> None:
-    """Seen to fail with a test renamed."""
-    known = there()
+def test_every_test_of_the_table_is_there_and_runs_each_time() -> None:
+    """Seen to fail with a test renamed, and with one marked `soak`."""
+    known = every_run()
     assert [f"{threat.name}: {test}" for threat in THREATS for test in threat.tests
             if test not in known] == []
+
+
+@pytest.mark.parametrize("soaked", [
+    "@pytest.mark.soak\ndef test_it(): pass\n",
+    "@pytest.mark.soak()\nasync def test_it(): pass\n",
+    "@pytest.mark.parametrize('n', [1])\n@pytest.mark.soak\ndef test_it(n): pass\n",
+    "@pytest.mark.soak\nclass TestAll:\n    def test_it(self): pass\n",
+    "class TestAll:\n    pytestmark = [pytest.mark.soak]\n    def test_it(self): pass\n",
+    "pytestmark = [pytest.mark.asyncio, pytest.mark.soak]\ndef test_it(): pass\n",
+])  # fmt: skip
+def test_what_only_the_soak_runs_holds_nothing(soaked: str) -> None:
+    assert names_in(f"{soaked}def a_helper(): pass\n".encode()) <= {"a_helper"}
+    assert "test_it" in names_in(soaked.replace("soak", "asyncio").encode())
 
 
 def test_the_page_tells_every_threat_with_its_tests_or_the_reason() -> None:
