@@ -115,6 +115,9 @@ class There:
         except TimeoutError as error:
             text = f"{doing} was not answered within {timeout_s:g}s; it may have happened"
             raise NodeSilent(self._node, f"{text}{self._after_noise()}") from error
+        except OSError as error:
+            text = f"{doing}: your login was lost ({error}); it may have happened"
+            raise NodeUnreachable(self._node, text) from error
 
     def _heard(self, noise: bytes) -> None:
         self._heard_bytes += len(noise) + 1

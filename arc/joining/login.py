@@ -50,7 +50,7 @@ class OwnLogin:
         except (OSError, asyncssh.Error) as error:
             text = f"took your login and started nothing: {type(error).__name__} {error}"
             raise NodeUnreachable(self._node, text.strip()) from error
-        there = There(self._node, process.stdout, process.stdin, process.stderr)
+        there = There(self._node, _Heard(process.stdout), process.stdin, _Heard(process.stderr))
         await there.begin()
         return there
 
@@ -64,6 +64,20 @@ class OwnLogin:
         trace: TracebackType | None,
     ) -> None:
         await let_go(self._connection)
+
+
+class _Heard:
+    """What a process writes; a connection that was lost is told as a socket tells it."""
+
+    def __init__(self, source: asyncssh.SSHReader[bytes]) -> None:
+        self._source = source
+
+    async def read(self, n: int = -1, /) -> bytes:
+        """Up to so many bytes; none: it has ended."""
+        try:
+            return await self._source.read(n)
+        except asyncssh.Error as error:
+            raise ConnectionResetError(str(error)) from error
 
 
 async def shown_key(node: NodeEntry, settings: FleetSettings) -> HostKey:

@@ -45,24 +45,25 @@ async def what_is_granted(node: str, connection: Connection, *, sock: str) -> tu
 
 
 async def _a_shell(connection: Connection, sock: str) -> bool:
-    """A shell would reckon: the product stands nowhere in what we send."""
-    return await _reckons(connection, None)
+    """A shell would reckon: the sum stands nowhere in what we send."""
+    return await _reckons(connection, asked=False)
 
 
 async def _a_command(connection: Connection, sock: str) -> bool:
-    return await _reckons(connection, "echo $(({} * {}))")
+    return await _reckons(connection, asked=True)
 
 
-async def _reckons(connection: Connection, command: str | None) -> bool:
+async def _reckons(connection: Connection, *, asked: bool) -> bool:
+    """By a program, in words that mean the same to csh and fish: `$((` is known to some shells."""
     one, two = (random.SystemRandom().randrange(10**6, 10**7) for _ in range(2))
-    asked = None if command is None else command.format(one, two)
-    process = await _started(connection, asked)
+    words, total = f"expr {one} + {two}", str(one + two).encode()
+    process = await _started(connection, words if asked else None)
     if process is None:
         return False
-    _say(process, f"echo $(({one} * {two}))\n".encode(), ends=True)
-    heard = await _heard(process.stdout, str(one * two).encode())
+    _say(process, f"{words}\n".encode(), ends=True)
+    heard = await _heard(process.stdout, total)
     process.close()
-    return str(one * two).encode() in heard
+    return total in heard
 
 
 async def _sftp(connection: Connection, sock: str) -> bool:

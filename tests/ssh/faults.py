@@ -1,4 +1,4 @@
-"""Which test holds each fault of the catalogue over a real sshd, or why none does, and which then."""
+"""Which test holds each fault of the catalogue over a real sshd, or why none, and which then."""
 
 from __future__ import annotations
 

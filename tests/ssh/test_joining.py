@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from arc.errors import NodeSilent
 from arc.joining.confirming import HOW_TO_SEE
 from tests.ssh.joining_desk import Operator, an_operator, key_of
 from tests.ssh.lab import Lab
@@ -368,6 +369,68 @@ def test_a_key_that_gets_more_is_taken_out_again(pair: Pair) -> None:
     assert ada.public.encode() not in node.read(KEYS)
     assert ada.pinned == {}
     assert "nodes:\n" not in ada.fleet.read_text()
+
+
+NO_ARITHMETIC = r"""#!/bin/sh
+knows() { case $1 in *'$(('*) echo 'Illegal variable name.' >&2; exit 1;; esac; }
+if [ "$1" = -c ]; then knows "$2"; exec /bin/sh -c "$2"; fi
+while read -r line; do knows "$line"; eval "$line"; done
+"""
+
+
+def test_a_shell_that_knows_no_arithmetic_is_a_shell(pair: Pair) -> None:
+    """As csh, tcsh and an old fish. Guard: `expr`; with `$((` neither is found out here; seen."""
+    ada, node = pair
+    node.write("/etc/other_shell", NO_ARITHMETIC.encode(), mode=0o755)
+    node.exec(["sed", "-i", "/^agent:/s#:/bin/sh$#:/etc/other_shell#", "/etc/passwd"])
+    line = (ada.state / "keys" / "hub_ed25519.pub").read_bytes()
+    node.write("/etc/ssh/more_keys", line, mode=0o644)
+    node.restart_sshd(AuthorizedKeysFile="/etc/ssh/more_keys .ssh/authorized_keys")
+    ran = ada.add(node, "--run", "cat")
+    assert ran.code == 1
+    assert "was granted a shell, commands, " in ran.err
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_key_that_could_not_be_tried_is_taken_out_again_by_the_run_that_put_it_in(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, *, kept: bool
+) -> None:
+    """Guard: `_take_back`. Without it a line that nobody has tried to the end stays; seen.
+
+    A line of an earlier run, tried then, stays as it is.
+    """
+    ada, node = pair
+    if kept:
+        ada.joined(node, "--run", "cat")
+
+    async def breaks(*words: object, **more: object) -> tuple[str, ...]:
+        raise NodeSilent("iris", "trying SFTP: no answer within 10s")
+
+    monkeypatch.setattr("arc.joining.story.what_is_granted", breaks)
+    ran = ada.add(node, "--run", "cat")
+    assert ran.code == 3
+    assert "trying SFTP" in ran.err
+    assert (ada.public.encode() in node.read(KEYS)) is kept
+    assert ("the hub's key was taken out of authorized_keys again" in ran.err) is not kept
+    assert "the hub's key is in authorized_keys" not in ran.err
+    monkeypatch.undo()
+    assert ada.joined(node, "--run", "cat")
+
+
+def test_a_key_that_is_not_tried_and_cannot_be_taken_out_is_said(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, node = pair
+
+    async def breaks(*words: object, **more: object) -> tuple[str, ...]:
+        node.kill_sshd()
+        raise NodeSilent("iris", "trying SFTP: no answer within 10s")
+
+    monkeypatch.setattr("arc.joining.story.what_is_granted", breaks)
+    ran = ada.add(node, "--run", "cat")
+    assert "trying SFTP" in ran.err
+    assert "could not be taken out again" in ran.err
+    assert "the hub's key is in authorized_keys" in ran.err
 
 
 def test_a_key_is_tried_to_the_end_where_sshd_takes_one_session_at_a_time(pair: Pair) -> None:
