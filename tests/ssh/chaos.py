@@ -2,7 +2,8 @@
 
 `python -m tests.ssh.chaos --minutes 30 --nodes 5 --seed ada`. Every fault is bounded and taken
 back. Then it is quiet until everything has ended, and the counters come from what the tasks wrote
-themselves and from the queues. Anything lost, doubled, stuck or broken ends with 1.
+themselves and from the queues. Anything lost, doubled, stuck or broken ends with 1, and so does a
+node that does not come back or a fault that cannot be taken back; the report is told all the same.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
-from statistics import median
 from subprocess import TimeoutExpired
 from typing import Any
 
-from tests.chaos.checker import read_ledger
+from agent_node.text import safe_text
+from tests.chaos.checker import Line, read_ledger
 from tests.node.daemon.living import rows_of
 from tests.ssh.breaking import faults_of
 from tests.ssh.chaos_faults import FAULTS, Fault, create_then_close, struck, tracebacks
+from tests.ssh.chaos_report import Report, by_count, told
 from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.ground import CommandFailed, run
 from tests.ssh.lab import Lab
@@ -42,45 +44,6 @@ OVER = frozenset({"COMPLETED", "CANCELLED"})
 WAITS_FOR_A_PERSON = {"PARKED": "resolve", "DEAD_LETTERED": "retry", "FAILED": "retry"}
 
 
-@dataclass
-class Report:
-    """What a run of chaos came to."""
-
-    seed: str
-    nodes: int
-    policy: str
-    seconds: float = 0.0
-    faults: Counter[str] = field(default_factory=Counter)
-    back: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    acknowledged: int = 0
-    refused: Counter[str] = field(default_factory=Counter)  # additions nobody answered for
-    attempts: int = 0
-    interrupted: int = 0
-    done: int = 0
-    lost: list[str] = field(default_factory=list)
-    duplicated: list[str] = field(default_factory=list)
-    unexpected: list[str] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    settled_by_hand: Counter[str] = field(default_factory=Counter)
-    moved: int = 0
-    quiet_s: float = 0.0
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing happened that must not."""
-        return not (self.lost or self.duplicated or self.unexpected or self.stuck or self.broken)
-
-    def as_json(self) -> dict[str, Any]:
-        """The same for machines."""
-        back = {
-            name: {"times": len(took), "median_s": round(median(took), 2),
-                   "longest_s": round(max(took), 2)}
-            for name, took in sorted(self.back.items())
-        }  # fmt: skip
-        return {**vars(self), "clean": self.clean, "back": back}
-
-
 class Chaos:
     """One run over one fleet."""
 
@@ -92,11 +55,13 @@ class Chaos:
     def rage(self, seconds: float) -> None:
         """Fault after fault, now and then two at once; work comes in all the time."""
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
-            self._night()
-            print(f"{time.monotonic() - began:7.1f} s  {len(self.fleet.added)} added  "
-                  f"{self.report.faults.total()} faults", file=sys.stderr)  # fmt: skip
-        self.report.seconds = round(time.monotonic() - began, 1)
+        try:
+            while time.monotonic() - began < seconds:
+                self._night()
+                print(f"{time.monotonic() - began:7.1f} s  {len(self.fleet.added)} added  "
+                      f"{self.report.faults.total()} faults", file=sys.stderr)  # fmt: skip
+        finally:
+            self.report.seconds = round(time.monotonic() - began, 1)
 
     def _night(self) -> None:
         """One or two faults, work before, within and after them; then every node comes back."""
@@ -150,7 +115,8 @@ class Chaos:
 
     def _add_there(self, name: str, count: int) -> None:
         home = self.fleet.homes[name]
-        lines = "".join(f'{{"subject": "local {n}", "priority": 8}}\n' for n in range(count))
+        lines = "".join(f'{{"uid": "{uid}", "subject": "local {n}", "priority": 8}}\n'
+                        for n, uid in enumerate(self.fleet.name_tasks(count)))  # fmt: skip
         argv = home.argv("add", "--file", "-", "--json")
         ran = home.node.exec(argv, user=home.user, stdin=lines.encode(), timeout_s=5.0)
         self.fleet.added += [str(one["uid"]) for one in json.loads(ran.stdout)["data"]["results"]]
@@ -168,6 +134,15 @@ class Chaos:
 
     # --- The end ----------------------------------------------------------------------------------
 
+    def whole(self, seconds: float) -> Report:
+        """All of it, and whatever was counted where a part of it did not come to its end."""
+        for part in (self.fleet.up, partial(self.rage, seconds), self.settle, self.count):
+            try:
+                part()
+            except Exception as error:  # noqa: BLE001 - whatever it is stands in the report
+                self.report.failed.append(_in_a_line(error))
+        return self.report
+
     def settle(self) -> None:
         """No more faults: wait until all has ended; a person settles what waits for a person."""
         began = time.monotonic()
@@ -178,7 +153,7 @@ class Chaos:
             if not left and not doubts:
                 break
             print(f"quiet for {time.monotonic() - began:.1f} s: {len(doubts)} doubts, left: "
-                  f"{_by_count(Counter(states.get(uid, 'missing') for uid in left))}",
+                  f"{by_count(Counter(states.get(uid, 'missing') for uid in left))}",
                   file=sys.stderr)  # fmt: skip
             for uid in sorted(left):
                 self._as_a_person(uid, states.get(uid, ""))
@@ -226,39 +201,22 @@ class Chaos:
         report.moved = len(self._rows("tombstone"))
         report.lost = [*found.lost]
         report.duplicated = [*found.overlapped, *found.two_places, *found.accepted_twice]
-        report.unexpected = [*found.invented]
+        report.unexpected = [*found.invented, *self._of_nobody(ledger)]
         report.broken = [*dict.fromkeys([*report.broken, *fleet.faults, *tracebacks(fleet)])]
         return report
 
 
-def told(report: Report) -> str:
-    """The report for people."""
-    lines = [
-        f"chaos: {report.seconds / 60:.1f} minutes, {report.nodes} nodes, policy {report.policy}",
-        f"  seed          {report.seed}",
-        f"  faults        {report.faults.total()}: {_by_count(report.faults)}",
-        f"  acknowledged  {report.acknowledged}",
-        f"  done          {report.done}",
-        f"  lost          {len(report.lost)}",
-        f"  duplicated    {len(report.duplicated)}",
-        f"  unexpected    {len(report.unexpected)}",
-        f"  stuck         {len(report.stuck)}",
-        f"  tracebacks    {len(report.broken)}",
-        f"  attempts      {report.attempts}, of them {report.interrupted} cut off",
-        f"  moved         {report.moved} times from one queue to another",
-        f"  not answered  {_by_count(report.refused) or 'none'}",
-        f"  by a person   {_by_count(report.settled_by_hand) or 'none'}",
-        f"  all had ended {report.quiet_s:.1f} s after the last fault",
-    ]
-    lines += [f"  back after {name:<20} {one['times']} times, median {one['median_s']} s, "
-              f"longest {one['longest_s']} s"
-              for name, one in report.as_json()["back"].items()]  # fmt: skip
-    wrong = [*report.lost, *report.duplicated, *report.unexpected, *report.stuck, *report.broken]
-    return "\n".join([*lines, *(f"  WRONG {one}" for one in wrong[:50])])
+    def _of_nobody(self, ledger: list[Line]) -> list[str]:
+        """What stands in a queue, or ran, and nobody ever meant to add, answered for or not."""
+        known = {*self.fleet.tried, *self.fleet.added}
+        queued = {str(row["uid"]) for row in self._rows("task")} - known
+        ran = {line.uid for line in ledger} - known
+        return [*(f"{uid} is queued, and nobody added it" for uid in sorted(queued)),
+                *(f"{uid} ran, and nobody added it" for uid in sorted(ran - queued))]  # fmt: skip
 
 
-def _by_count(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {safe_text(str(error), 500)}"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -293,10 +251,7 @@ def run_chaos(asked: argparse.Namespace, place: Path) -> Report:
         with lab.entered():
             fleet = SshFleet(lab, place, NAMES[: asked.nodes], disk_mb=DISK_MB, policy=asked.policy)
             chaos = Chaos(fleet, asked.seed, policy=asked.policy, broken=asked.broken)
-            fleet.up()
-            chaos.rage(asked.minutes * 60)
-            chaos.settle()
-            return chaos.count()
+            return chaos.whole(asked.minutes * 60)
     finally:
         lab.close()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_node.strict import JsonObject
+from agent_node.ulid import fresh_ulid
 from arc import door
 from arc.cli.around import Around
 from arc.cli.asking import ask_the_hub
@@ -64,6 +65,7 @@ class SshFleet:
         self.public = make_key_pair(self.state, comment="arc-hub")
         self.homes: dict[str, Home] = {}
         self.added: list[str] = []
+        self.tried: list[str] = []  # and those whose addition nobody answered for
         self.faults: list[str] = []  # of ours, as any command told of one, whoever read it
         lines = []
         for name, node in zip(names, lab.start(len(names), disk_mb=disk_mb), strict=True):
@@ -152,14 +154,22 @@ class SshFleet:
     def add(self, count: int, *more: str, body: str = "", pinned: bool = False) -> list[str]:
         """So many tasks, given to the hub; their uids once they were acknowledged."""
         every = {"priority": 7, "body": body, "pinned": pinned}
-        lines = "".join(f"{json.dumps({'subject': f'task {n}', **every})}\n" for n in range(count))
+        named = self.name_tasks(count)
+        lines = "".join(f"{json.dumps({'uid': uid, 'subject': f'task {n}', **every})}\n"
+                        for n, uid in enumerate(named))  # fmt: skip
         source = self.place / "tasks.jsonl"
         source.write_text(lines, encoding="utf-8")
         said = self.data("tasks", "import", str(source), *more)
         uids = [str(one["uid"]) for one in said["results"]]
-        assert len(uids) == count
+        assert uids == named
         self.added += uids
         return uids
+
+    def name_tasks(self, count: int) -> list[str]:
+        """The uids that so many tasks are to have; whatever becomes of them, they were meant."""
+        named = [fresh_ulid() for _ in range(count)]
+        self.tried += named
+        return named
 
     def done(self, uids: Sequence[str]) -> bool:
         """Whether their programs have come to their end, by what they wrote themselves."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.checker import read_ledger
-from tests.ssh.chaos import Chaos, told
+from tests.ssh.chaos import Chaos
 from tests.ssh.chaos_faults import FAULTS, create_then_close
+from tests.ssh.chaos_report import told
 from tests.ssh.fleet import NAMES, SshFleet
 from tests.ssh.lab import Lab
 

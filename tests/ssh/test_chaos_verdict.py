@@ -17,12 +17,13 @@ from tests.chaos.checker import Findings
 from tests.hub.cli.desk import Ran
 from tests.ssh import chaos as chaos_module
 from tests.ssh.breaking import faults_in
-from tests.ssh.chaos import Chaos, Report, main
+from tests.ssh.chaos import Chaos, main
+from tests.ssh.chaos_report import Report
 from tests.ssh.fleet import SshFleet
 from tests.ssh.ground import CommandFailed
 
 WRONG = {"lost": "lost", "duplicated": "duplicated", "unexpected": "unexpected",
-         "stuck": "stuck", "broken": "tracebacks"}  # fmt: skip
+         "stuck": "stuck", "broken": "tracebacks", "failed": "failed"}  # fmt: skip
 HARMLESS: dict[str, Any] = {
     "refused": Counter({"not answered": 9}), "settled_by_hand": Counter({"PARKED": 2}),
     "interrupted": 3, "moved": 4, "faults": Counter({"cut": 5})}  # fmt: skip
@@ -34,9 +35,10 @@ BOOK = ("overlapped", "two_places", "lost", "accepted_twice", "invented")
 def fleet(tmp_path: Path) -> Any:
     """One in which nothing was done, nothing is left and nothing was found."""
     return SimpleNamespace(
-        homes={}, added=[], rows=[], faults=[], place=tmp_path, state=tmp_path,
+        homes={}, added=[], tried=[], rows=[], faults=[], place=tmp_path, state=tmp_path,
         lab=SimpleNamespace(shared=tmp_path), books=findings,
-        data=lambda *words: {"doubts": []}, arc=lambda *words: Ran(0, "", ""))  # fmt: skip
+        up=lambda: None, data=lambda *words: {"doubts": []},
+        arc=lambda *words: Ran(0, "", ""))  # fmt: skip
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def exit_of(report: Report, monkeypatch: pytest.MonkeyPatch, *words: str) -> int
 def test_every_kind_of_finding_makes_a_run_unclean_and_ends_it_with_1(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Guard: with any of the five out of `clean`, its row here is 0."""
+    """Guard: with any of the six out of `clean`, its row here is 0."""
     report = Report("ada", 2, "swift")
     setattr(report, kind, ["01J this one"])
     assert not report.clean
@@ -164,6 +166,53 @@ def test_a_fault_of_ours_is_counted_in_a_command_that_nobody_reads(
     chaos.fleet.faults = fleet.faults
     (said,) = chaos.count().broken
     assert said.startswith("ARC-FAULT]: arc pause")
+
+
+@pytest.mark.parametrize("part", ["up", "_night", "settle", "count"])
+def test_a_run_that_does_not_come_to_its_end_is_told_with_what_it_counted(
+    chaos: Chaos, fleet: Any, part: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A node that is not back, a fault that cannot be taken back, a hub that does not answer.
+
+    Guard: with the `try` out of `whole` nothing is told but a traceback; seen.
+    """
+    nights = list[int]()
+
+    def one_night() -> None:
+        chaos.report.faults["cut"] += 1
+        nights.append(1)
+
+    monkeypatch.setattr(chaos, "_night", one_night)
+    fleet.rows = [{"uid": "01J", "state": "COMPLETED", "outcome": None}]
+    fleet.added = ["01J"]
+    breaks = raises(AssertionError("not within 60s: iris is back after cut"))
+    monkeypatch.setattr(fleet if part == "up" else chaos, part, breaks)
+    report = chaos.whole(0.001)
+    assert report.failed == ["AssertionError: not within 60s: iris is back after cut"]
+    assert report.seconds >= 0
+    assert report.acknowledged == (0 if part == "count" else 1)
+    assert bool(nights) is (part != "_night")
+    assert exit_of(report, monkeypatch) == 1
+    said = capsys.readouterr().out
+    assert "WRONG AssertionError: not within 60s: iris is back after cut" in said
+    assert "  faults  " in said
+
+
+def test_what_nobody_ever_meant_to_add_is_unexpected(chaos: Chaos, fleet: Any) -> None:
+    """Guard: without `_of_nobody` a task out of nowhere counts for nothing; seen. One whose
+    addition nobody answered for may be there.
+    """
+    fleet.tried, fleet.added = ["01A", "01B"], ["01B"]
+    fleet.rows = [{"uid": uid, "state": "READY", "outcome": None} for uid in ("01A", "01B")]
+    assert chaos.count().clean
+    fleet.rows.append({"uid": "01C", "state": "CANCELLED", "outcome": None})
+    assert chaos.count().unexpected == ["01C is queued, and nobody added it"]
+    (fleet.lab.shared / "ledger").write_text(
+        "".join(f"start {uid} 1 .agent-node 7 8 9.0\n" for uid in ("01A", "01C", "01D")))
+    assert chaos.count().unexpected == ["01C is queued, and nobody added it",
+                                        "01D ran, and nobody added it"]  # fmt: skip
+    assert not chaos.count().clean
 
 
 def test_every_log_of_a_fleet_is_read(chaos: Chaos, fleet: Any, tmp_path: Path) -> None:
