@@ -13,7 +13,7 @@ _MEANS = {
     "would": "would get it",
     "upgraded": "runs it",
     "went_back": "went back to the old program, which runs",
-    "failed": "was not upgraded",
+    "failed": "is not known to run it",
     "refused": "refused it; nothing was changed there",
     "stuck": "answers with neither program: look there",
     "unseen": "could not be asked; nothing was changed there",
