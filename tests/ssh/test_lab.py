@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -47,9 +48,9 @@ def node(lab: Lab) -> LabNode:
 
 
 def test_five_nodes_are_up_within_a_second(lab: Lab) -> None:
-    """The best of nine at most: the others are the machine's business, not the laboratory's."""
+    """By the median of five tries: two of them may meet whoever else uses the machine."""
     took: list[float] = []
-    while len(took) < 9 and (not took or min(took) >= UP_S):
+    for _ in range(5):
         began = time.monotonic()
         nodes = lab.start(5)
         took.append(time.monotonic() - began)
@@ -57,7 +58,8 @@ def test_five_nodes_are_up_within_a_second(lab: Lab) -> None:
             "n1", "n2", "n3", "n4", "n5"
         ]  # fmt: skip
         lab.clear()
-    assert min(took) < UP_S
+    print([round(one, 2) for one in took])
+    assert median(took) < UP_S
 
 
 def test_a_node_is_a_machine_of_its_own(lab: Lab) -> None:
