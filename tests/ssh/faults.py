@@ -78,8 +78,8 @@ FAULTS = (
     Row("disk fails to read or to sync", tests_of("""
         chaos/test_crash_points.py
           test_each_place_of_a_node_meets_each_action
-        node/wire/test_bad_requests.py
-          test_a_disk_that_fails_under_an_answer_is_told_as_the_disks_and_not_as_a_fault_of_ours"""),
+        node/cli/test_running.py
+          test_a_disk_that_fails_anywhere_is_no_fault_of_ours"""),
         f"each call that it makes is struck: {SAME}"),
     Row("the queue's database is busy", tests_of("""
         node/daemon/test_readers.py

@@ -30,7 +30,8 @@ from tests.hub.links.places import a_link, settings_of
 from tests.link_contract import LinkContract, Reach
 from tests.ssh.lab import Lab
 from tests.ssh.lab_faults import Way
-from tests.ssh.lab_node import ZIPAPP, Home, LabNode
+from tests.ssh.lab_machine import ZIPAPP
+from tests.ssh.lab_node import Home, LabNode
 
 NAME = "iris"
 KEYS = "/home/agent/.ssh/authorized_keys"
