@@ -14,6 +14,7 @@ from agent_node.errors import BadInput
 from agent_node.strict import (
     DEPTH_MAX,
     LINE_MAX,
+    MARKS_MAX,
     _is_shallow,
     decode_line,
     decode_object,
@@ -112,6 +113,45 @@ def test_a_line_has_a_largest_size() -> None:
         decode_line(exact + b" ")
     with pytest.raises(BadInput, match="5 bytes where at most 4"):
         decode_line(b'"abc"', 4)
+
+
+def as_a_list(unit: bytes, times: int) -> bytes:
+    return b"[" + unit * (times - 1) + unit.rstrip(b",") + b"]"
+
+
+CROWDED = [b"[],", b"{},", b'{"a":[]},', b'{"a":1},', b"[1,2],", b'{"\\\\":{}},']
+
+
+@pytest.mark.parametrize("unit", CROWDED)
+def test_a_line_of_too_many_values_is_refused_before_any_of_them_is_made(unit: bytes) -> None:
+    """Fails without the look at its marks: such a line took 230 to 290 MB."""
+    raw = as_a_list(unit, LINE_MAX // len(unit) - 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput, match="more than 1750000 commas, colons"):
+            decode_line(raw)
+        assert tracemalloc.get_traced_memory()[1] < 8 * LINE_MAX
+    finally:
+        tracemalloc.stop()
+
+
+def test_as_many_marks_as_a_line_may_have_are_taken() -> None:
+    """At the edge: the brackets of its members, their commas but one, and its own bracket."""
+    raw = as_a_list(b"[],", MARKS_MAX // 2)
+    value = decode_line(raw)
+    assert isinstance(value, list)
+    assert len(value) == MARKS_MAX // 2
+    with pytest.raises(BadInput, match="more than 1750000"):
+        decode_line(raw[:-1] + b",1]")
+
+
+@pytest.mark.parametrize("text", [", ", '",[{:', '\\",,,', '\\\\,,,,"', ',,,"\\'])
+def test_marks_inside_texts_are_not_counted(text: str) -> None:
+    """A body may be full of them: a table, a log, a program."""
+    body = text * (LINE_MAX // 40 // (len(json.dumps(text)) - 2))
+    raw = json.dumps([{"body": body}] * 39).encode()
+    assert sum(raw.count(mark) for mark in b",:[{") > MARKS_MAX
+    assert decode_line(raw) == [{"body": body}] * 39
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"1", b'"x"', b"null", b"true"])

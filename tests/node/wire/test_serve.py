@@ -9,16 +9,18 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from agent_node.home import Home, HomeLock
-from agent_node.strict import LINE_MAX
+from agent_node.strict import LINE_MAX, MARKS_MAX
 from tests.builders import uid
 from tests.node.wire.processes import IMPATIENT, RELAYED, Program, a_daemon, a_serve, read_some
 from tests.node.wire.talking import a_home, a_move, a_settle, offers_of
 
 HELLO = {"fleet": "arc0", "hub": "arc", "term": 3, "wire": [1, 1]}
+ONE_LINE = 150 * 1024 * 1024  # bytes, as docs/wire.md tells
 WAYS = ["alone", "handed over", "relayed"]
 
 
@@ -27,15 +29,40 @@ def home(tmp_path: Path) -> Home:
     return a_home(tmp_path / "iris")
 
 
+class Talk(NamedTuple):
+    """Who is spoken to, and who it is that reads what was said."""
+
+    serve: Program
+    reader: Program
+
+
 @pytest.fixture(params=WAYS)
-def serve(request: pytest.FixtureRequest, home: Home) -> Iterator[Program]:
+def talk(request: pytest.FixtureRequest, home: Home) -> Iterator[Talk]:
     """A serve that answers by itself, one that gave its pipes away, and one that relays."""
     with ExitStack() as stack:
-        if request.param != "alone":
-            stack.enter_context(a_daemon(home.root))
-        yield stack.enter_context(
+        daemon = None if request.param == "alone" else stack.enter_context(a_daemon(home.root))
+        serve = stack.enter_context(
             a_serve(home.root, before=RELAYED if request.param == "relayed" else "pass")
         )
+        yield Talk(serve, daemon or serve)
+
+
+@pytest.fixture
+def serve(talk: Talk) -> Program:
+    """The same, for whom it does not matter who reads."""
+    return talk.serve
+
+
+def peak_of(program: Program) -> int:
+    """The most bytes of memory that it ever had."""
+    status = Path(f"/proc/{program.process.pid}/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def assert_it_grew_little(reader: Program, before: int, most: int, *, unless_over: Program) -> None:
+    """By no more bytes than these; who answered by itself has ended, its memory with it."""
+    if reader is not unless_over:
+        assert peak_of(reader) - before < most
 
 
 def test_a_talk_begins_with_the_greeting_and_ends_with_stdin(serve: Program) -> None:
@@ -75,17 +102,50 @@ def test_a_line_that_is_no_request_is_answered_and_ends_the_talk(serve: Program)
     assert serve.ended() == 1
 
 
-def test_an_endless_line_is_answered_in_flat_memory_and_ends_the_talk(serve: Program) -> None:
+def test_an_endless_line_is_answered_in_flat_memory_and_ends_the_talk(talk: Talk) -> None:
+    serve, reader = talk
     serve.hear()
-    sent = 0
+    before, sent = peak_of(reader), 0
     try:
-        while sent < 3 * LINE_MAX:
+        while sent < 16 * LINE_MAX:
             serve.write(b"x" * 65_536)
             sent += 65_536
     except BrokenPipeError:
         pass  # it has hung up on us, as it should
+    assert_it_grew_little(reader, before, 4 * LINE_MAX, unless_over=serve)
     assert serve.hear()["error"]["code"] == "bad_input"
-    assert sent >= LINE_MAX
+    assert LINE_MAX <= sent < 16 * LINE_MAX
+    assert serve.ended() == 1
+
+
+@pytest.mark.parametrize("unit", [b'"ab"', b'{"a":1}'], ids=["texts", "objects"])
+def test_lines_without_end_cost_no_more_than_one(talk: Talk, unit: bytes) -> None:
+    """As many values as a line may have, in a field that nobody reads: docs/wire.md says 150 MiB.
+    Fails where anything of a line stays when it is answered.
+    """
+    serve, reader = talk
+    serve.hear()
+    before = peak_of(reader)
+    times = min((LINE_MAX - 100) // (len(unit) + 1), (MARKS_MAX - 8) // (1 + 2 * unit.count(b":")))
+    line = b'{"id":1,"do":"doubts","x":[%s]}\n' % b",".join([unit] * times)
+    peaks = list[int]()
+    for _ in range(4):
+        serve.write(line)
+        assert serve.hear()["ok"]
+        peaks.append(peak_of(reader) - before)
+    assert peaks[-1] < ONE_LINE
+    assert peaks[-1] - peaks[0] < 2 * LINE_MAX
+
+
+def test_a_line_of_too_many_values_costs_its_bytes_alone_and_ends_the_talk(talk: Talk) -> None:
+    """Fails where they are counted when they are there: this line took 230 MB."""
+    serve, reader = talk
+    serve.hear()
+    before = peak_of(reader)
+    serve.write(b'{"id":1,"do":"doubts","x":[%s[]]}\n' % (b"[]," * (LINE_MAX // 3 - 20)))
+    error = serve.hear()["error"]
+    assert (error["code"], "more than 1750000" in error["message"]) == ("bad_input", True)
+    assert_it_grew_little(reader, before, 8 * LINE_MAX, unless_over=serve)
     assert serve.ended() == 1
 
 
