@@ -82,6 +82,22 @@ def test_a_new_node_takes_a_task_and_lists_it(python: Path, zipapp: Path, tmp_pa
     ]
 
 
+def test_its_daemon_runs_a_task_to_its_end(python: Path, zipapp: Path, tmp_path: Path) -> None:
+    """The daemon, its zygote and the shim: each is a process that starts from the zipapp."""
+    words = ("init", "--name", "iris", "--run", "/bin/sh -c 'cat >heard; echo done'")
+    made = run(python, zipapp, *words, home=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    added = run(python, zipapp, "add", "rotate logs", "--json", home=tmp_path)
+    assert (added.returncode, added.stderr) == (0, ""), added.stdout
+    ran = run(python, zipapp, "run", "--until-idle", "--json", home=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    uid = json.loads(added.stdout)["data"]["results"][0]["uid"]
+    shown = run(python, zipapp, "show", uid, "--json", home=tmp_path)
+    assert json.loads(shown.stdout)["data"]["task"]["state"] == "COMPLETED", shown.stdout
+    log = tmp_path / "node" / "tasks" / uid / "1" / "stdout.log"
+    assert log.read_text(encoding="utf-8") == "done\n"
+
+
 def test_every_module_can_be_imported_with_the_standard_library_alone(
     python: Path, zipapp: Path
 ) -> None:
