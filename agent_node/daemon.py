@@ -23,7 +23,7 @@ from .dispatch import Dispatcher
 from .drains import Drains
 from .errors import DiskTrouble
 from .home import Home, files_of
-from .leaving import Leaving, what_is_left
+from .leaving import Leaving
 from .listener import Doorway
 from .log import log
 from .news import news_between
@@ -64,7 +64,7 @@ class Daemon:
         self._dirty = True
         self._due, self._wall = Due(None, None), WallWatch(clock)
         self._disk_timer = False
-        self._leaving = Leaving(settings.stop_grace_s)
+        self.leaving = Leaving(settings.stop_grace_s)
         self._mine: tuple[object, ...] = ()
         self.dispatcher = Dispatcher(
             store, home=home, settings=settings, clock=clock, selector=self._selector,
@@ -237,12 +237,12 @@ class Daemon:
         return max(wait, 0.0) if not self._dirty else 0.0
 
     def _end(self) -> int | None:
-        if self._leaving.asked:
+        if self.leaving.asked:
             busy = len(self.dispatcher.runs)
-            return 0 if not busy or self._leaving.is_over(self._clock.boottime()) else None
+            return 0 if not busy or self.leaving.is_over(self._clock.boottime()) else None
         ready = not self.dispatcher.runs and not self._dirty and self._starters.are_up
         if self._until_idle and ready:
-            return what_is_left(self.store.read(Facts()))
+            return self.leaving.when_idle(self.store)
         return None
 
     def _leave(self) -> None:
@@ -258,15 +258,15 @@ class Daemon:
 
     def _asked_to_stop(self, name: str) -> None:
         self.dispatcher.claiming = self.store.live.dispatching = False
-        if self._leaving.ask(self._clock.boottime()):
+        if self.leaving.ask(self._clock.boottime()):
             log("stop_asked", because=name)
-            self._timers.later(self._leaving.grace_s, self.changed)
+            self._timers.later(self.leaving.grace_s, self.changed)
 
     def _asked_to_make_room(self, name: str) -> None:
         """For the home's current program, in this very process: at once, as work goes on."""
         self.makes_room = program.running_in(self._home) is not None
         self._asked_to_stop(name)
-        self._leaving.ask(self._clock.boottime())  # once more: nothing is waited for
+        self.leaving.ask(self._clock.boottime())  # once more: nothing is waited for
 
     def _child_ended(self, name: str) -> None:
         """An orphan of a dead shim; a zygote is buried by its own link."""

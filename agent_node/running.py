@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, suppress
+from typing import NamedTuple
 
 from . import cgroups, program
 from .apart import hand_nothing_on
@@ -18,6 +19,7 @@ from .log import log
 from .opening import daemon_or_lock
 from .other_user import find_other_user
 from .store.sqlite import open_store
+from .strict import JsonObject
 from .zygote_link import Zygote
 
 
@@ -28,8 +30,15 @@ class AlreadyRunning(NodeError):
     hint = "agent-node status shows what it does; agent-node stop ends it"
 
 
-def run(home: Home, *, until_idle: bool = False) -> int:
-    """Be the node's daemon until told to stop; the exit code of `agent-node run`."""
+class Ended(NamedTuple):
+    """How the daemon went: its exit code, and what it left undone when it went by itself."""
+
+    code: int
+    left: tuple[JsonObject, ...]
+
+
+def run(home: Home, *, until_idle: bool = False) -> Ended:
+    """Be the node's daemon until told to stop."""
     check_home(home)
     settings = read_settings(home.config)
     # The zygotes come before the lock: whatever is forked later would hold a copy of it.
@@ -53,7 +62,7 @@ def run(home: Home, *, until_idle: bool = False) -> int:
         code = daemon.serve(door, listen_for_tasks(home, lock) if others else None)
     if daemon.makes_room:
         _become_the_current_program(home)
-    return code
+    return Ended(code, daemon.leaving.left)
 
 
 def _become_the_current_program(home: Home) -> None:

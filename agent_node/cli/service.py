@@ -21,8 +21,8 @@ def run(options: Namespace, around: Around) -> Answer:
     home = around.home
     from agent_node.running import run as run_daemon
 
-    code = run_daemon(home, until_idle=bool(options.until_idle))
-    return Answer({"exit_code": code}, "", code)
+    ended = run_daemon(home, until_idle=bool(options.until_idle))
+    return Answer({"exit_code": ended.code, "left": [*ended.left]}, "", ended.code)
 
 
 def serve_arguments(parser: ArgumentParser) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
+from typing import Any
 
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import Bell, Node, an_agent, is_gone
@@ -83,11 +85,52 @@ def test_until_idle_waits_for_a_retry(node: Node) -> None:
     assert node.cli("show", uid)["data"]["task"]["state"] == "COMPLETED"
 
 
-def test_until_idle_ends_with_3_and_names_what_nothing_here_may_run(node: Node) -> None:
-    node.cli("add", "x", "--need", "tape")
+def left_by(node: Node) -> list[dict[str, Any]]:
+    """What `run --until-idle` says that it leaves, to a program and in short words to a person."""
+    left: list[dict[str, Any]] = node.cli("run", "--until-idle", code=3)["data"]["left"]
     daemon = node.start("--until-idle", ready=False)
     assert daemon.ended() == 3
-    assert "1 READY" in daemon.said
+    said = daemon.said.split("left undone: ")[1].splitlines()[0]
+    for one in left:
+        assert f"{one['count']} {one['state']} ({one['uids'][0]['short']}" in said
+        assert all(uid["uid"].lower().endswith(uid["short"]) for uid in one["uids"])
+    return left
+
+
+def the_state(state: str, *uids: str, needs: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
+    named = [{"uid": uid, "short": uid[-4:].lower()} for uid in uids]
+    return {"state": state, "count": len(uids), "uids": named, "needs": [*map(list, needs)]}
+
+
+def test_until_idle_ends_with_3_and_names_what_nothing_here_may_run(node: Node) -> None:
+    uid = node.cli("add", "x", "--need", "tape")["data"]["results"][0]["uid"]
+    assert left_by(node) == [the_state("READY", uid, needs=[["tape"]])]
+
+
+def test_until_idle_names_the_first_ten_and_counts_the_others(node: Node) -> None:
+    for _ in range(12):
+        node.cli("add", "x", "--need", "tape")
+    (left,) = left_by(node)
+    assert (left["count"], len(left["uids"])) == (12, 10)
+    assert ", 2 more)" in node.daemons[-1].said
+
+
+def test_until_idle_ends_with_3_and_names_what_is_on_its_way(make_node: MakeNode) -> None:
+    """ESCROW here and HELD there: neither is done, and neither runs."""
+    iris, loom = make_node(), make_node("loom")
+    iris_runs, loom_runs = iris.start(), loom.start()
+    uid = iris.cli("add", "x", "--need", "tape")["data"]["results"][0]["uid"]
+    with iris.one_talk() as talk:
+        move = {"xfer": uid, "uid": uid, "epoch": 1}
+        given = talk.ask("escrow", to="loom", why="moved", lease_s=600, moves=[move])["results"][0]
+    with loom.one_talk() as talk:
+        offer = {name: given[name] for name in ("xfer", "task", "sha256")}
+        fields = {"from": "iris", "why": "moved", "moves": [offer]}
+        held = talk.ask("hold", **fields)["results"]
+    assert held[0]["outcome"] == "held", held
+    assert (iris_runs.stop(), loom_runs.stop()) == (0, 0)
+    assert left_by(iris) == [the_state("ESCROW", uid)]
+    assert left_by(loom) == [the_state("HELD", uid)]
 
 
 def test_until_idle_ends_with_3_when_the_node_is_paused(node: Node) -> None:
@@ -99,10 +142,9 @@ def test_until_idle_ends_with_3_when_the_node_is_paused(node: Node) -> None:
 
 
 def test_until_idle_ends_with_3_when_a_task_waits_for_a_person(node: Node) -> None:
-    node.cli("add", "x", "--body", "kill -9 $PPID; sleep 9", "--on-interrupt", "park")
-    daemon = node.start("--until-idle", ready=False)
-    assert daemon.ended() == 3
-    assert "1 PARKED" in daemon.said
+    words = ("add", "x", "--body", "kill -9 $PPID; sleep 9", "--on-interrupt", "park")
+    uid = node.cli(*words)["data"]["results"][0]["uid"]
+    assert left_by(node) == [the_state("PARKED", uid)]
 
 
 def test_a_second_daemon_is_refused_and_told_who_works_here(node: Node) -> None:
