@@ -47,7 +47,7 @@ class Leaving:
 
 
 def _what_is_left(store: Store, facts: NodeFacts) -> tuple[JsonObject, ...]:
-    """By state, how many tasks stay and which; of what is READY also the needs nobody here meets."""
+    """By state, how many tasks stay and which; of READY ones also the needs nobody here meets."""
     states = (State.READY, State.ESCROW, State.HELD, State.PARKED)
     named = {
         state: [task.uid for task in store.read(ListTasks((state,), limit=NAMED_MAX)).tasks]
