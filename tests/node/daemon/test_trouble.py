@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.daemon.conftest import MakeNode
-from tests.node.daemon.living import Bell, Node, an_agent, until
+from tests.node.daemon.living import Bell, Node, an_agent, is_gone, until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounting a small disk")
 
@@ -109,6 +109,36 @@ def test_below_the_floor_of_free_space_nothing_is_claimed_and_all_else_works(
     node.start()
     assert bell.hear() == "on"
     node.until(uid, "COMPLETED")
+
+
+def test_below_the_floor_of_free_disk_what_runs_finishes_and_can_be_read(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """Finishing goes on, and reading; nothing new begins until there is room again. Fails when a
+    daemon that adopts a program below the floor ends it, or does not take its result.
+    """
+    daemon = node.start()
+    runs = node.add(f"echo $$ > {bell.path}; read x < {gate.path}; echo written")
+    program = int(bell.hear())
+    node.until(runs, "RUNNING")
+    daemon.kill()
+    node.configure(disk_floor="900TiB")
+    daemon = node.start()
+    daemon.hear("attempt_adopted")
+    assert not is_gone(program, 0)
+    waits = node.add(f"echo on > {bell.path}")
+    gate.ring()
+    node.until(runs, "COMPLETED")
+    assert [one["outcome"] for one in node.attempts(runs)] == ["completed"]
+    assert (node.folder(runs) / "stdout.log").read_text() == "written\n"
+    assert bell.next(0.3) is None, "a slot is free, and room is not"
+    states = {task["uid"]: task["state"] for task in node.cli("list")["data"]["tasks"]}
+    assert states == {runs: "COMPLETED", waits: "READY"}
+    daemon.stop()
+    node.configure(disk_floor=0)
+    node.start()
+    assert bell.hear() == "on"
+    node.until(waits, "COMPLETED")
 
 
 @as_root
