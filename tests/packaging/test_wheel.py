@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -64,16 +65,42 @@ def _asked_for(source: str) -> set[str]:
     return {line.split(">")[0].replace("-", ".") for line in lines if line and line[0] not in "#-"}
 
 
-def test_it_installs_into_an_empty_venv_and_works(wheel: Path, tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a new venv into which the wheel was installed, and nothing else."""
+    venv = tmp_path_factory.mktemp("installed") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     install = ["-m", "pip", "--python", str(venv / "bin" / "python"), "install", "--quiet",
                "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
-    installed = subprocess.run([sys.executable, *install], capture_output=True, text=True,
-                               timeout=BUILD_WITHIN_S, check=False)
-    assert installed.returncode == 0, installed.stderr
-    said = subprocess.run([venv / "bin" / "agent-node", "version"], capture_output=True,
-                          text=True, check=False, cwd=tmp_path,
-                          env={"PATH": os.defpath, "HOME": str(tmp_path)})
+    done = subprocess.run([sys.executable, *install], capture_output=True, text=True,
+                          timeout=BUILD_WITHIN_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return venv / "bin"
+
+
+def run(program: Path, *words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *words], capture_output=True, text=True, check=False, cwd=home,
+                          timeout=BUILD_WITHIN_S, env={"PATH": os.defpath, "HOME": str(home)})
+
+
+def test_the_node_works_from_an_empty_venv(installed: Path, tmp_path: Path) -> None:
+    said = run(installed / "agent-node", "version", home=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout == f"agent-node {agent_node.__version__}\n"
+
+
+def test_the_hub_works_from_a_venv_that_has_what_it_leans_on(
+    installed: Path, tmp_path: Path
+) -> None:
+    """The packages that it leans on are those of this interpreter: nothing is fetched here."""
+    (ours,) = installed.parent.glob("lib/python*/site-packages")
+    theirs = sysconfig.get_path("purelib")
+    (ours / "leans_on.pth").write_text(f"{theirs}\n", encoding="utf-8")
+    where = "import agent_node, arc, sensors; print(agent_node.__file__, arc.__file__, sensors)"
+    from_where = run(installed / "python", "-c", where, home=tmp_path).stdout
+    assert from_where.count(str(ours)) == 3, from_where
+    for words in (("--help",), ("init",), ("config", "check")):
+        said = run(installed / "arc", *words, home=tmp_path)
+        assert (said.returncode, said.stderr) == (0, ""), (words, said.stdout)
+    assert said.stdout.strip().endswith("fleet.yaml: no findings")
+    assert (tmp_path / "fleet.yaml").is_file()
