@@ -157,15 +157,15 @@ def check_disk(home: Home, settings: NodeSettings) -> Check:
 
 
 def check_journal(home: Home, settings: NodeSettings) -> Check:
-    """Which journal is in force: as the daemon reads it back, or by the database's own header.
-
-    The header tells a log from a rollback journal and no more; no connection is opened here.
+    """Which journal is in force, and why: as the daemon reads it back, or by the file's header,
+    which tells a log from a rollback journal and no more; no connection is opened here.
     """
+    wanted, why = settings.journal, _JOURNAL_REASONS[settings.journal]
     if not home.database.exists():
-        return Check("journal", "ok", f"{settings.journal}, once there is a database")
+        return Check("journal", "ok", f"{wanted}, once there is a database: {why}")
     said = _of_the_daemon(home, "store")
     if said is not None:
-        return _as_read_back(said, settings.journal)
+        return _as_read_back(said, wanted)
     try:
         with home.database.open("rb") as file:
             header = file.read(HEADER_BYTES)
@@ -175,11 +175,11 @@ def check_journal(home: Home, settings: NodeSettings) -> Check:
         return Check("journal", "note", f"{home.database}: holds nothing yet")
     log = header[18] == WAL_MARK
     text = f"{'wal' if log else 'truncate, or another rollback journal,'} by the file's own header"
-    if log == (settings.journal == "wal"):
-        text += f"; {settings.journal} with synchronous=FULL is set and read back when it is opened"
+    if log == (wanted == "wal"):
+        text += f"; {wanted} with synchronous=FULL is set and read back when it is opened: {why}"
         return Check("journal", "ok", text)
-    text = f"{text}; node.toml says {settings.journal}"
-    return Check("journal", "note", text, "whoever opens it next sets it: agent-node run")
+    later = "whoever opens it next sets it: agent-node run"
+    return Check("journal", "note", f"{text}; node.toml says {wanted}: {why}", later)
 
 
 def _of_the_daemon(home: Home, name: str) -> Mapping[str, object] | None:

@@ -16,6 +16,7 @@ from agent_node import doctor
 from agent_node.checks import Check
 from agent_node.config import AgentSettings, parse_settings, read_settings
 from agent_node.home import Home, HomeLock, listen
+from agent_node.running import Ended
 from agent_node.systemd import render_unit
 from tests.builders import uid
 from tests.node.cli.desk import Desk
@@ -168,9 +169,9 @@ def test_what_systemd_would_read_otherwise_is_quoted() -> None:
 def test_run_hands_over_to_the_daemon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Home, bool]] = []
 
-    def run(home: Home, *, until_idle: bool) -> int:
+    def run(home: Home, *, until_idle: bool) -> Ended:
         calls.append((home, until_idle))
-        return 3
+        return Ended(3, ())
 
     monkeypatch.setitem(sys.modules, "agent_node.running", types.SimpleNamespace(run=run))
     assert desk.run("run", "--until-idle").code == 3
@@ -361,7 +362,27 @@ def test_without_a_daemon_no_more_is_said_than_the_header_tells(set_up: Desk) ->
     home_of(set_up).database.write_bytes(bytes([0] * 18 + [1, 1]))
     check = checks(set_up)["journal"]
     assert check.text.startswith("truncate, or another rollback journal, by the file's own header")
-    assert "node.toml says wal" in check.text
+    assert f"node.toml says wal: {WHY_WAL}" in check.text
+
+
+WHY_WAL = "readers and the one writer do not wait for each other, and a commit is one fsync"
+WHY_TRUNCATE = "node.toml asked for it; readers wait while the one writer commits"
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["a database", "none yet"])
+@pytest.mark.parametrize(
+    ("journal", "mark", "why"), [("wal", 2, WHY_WAL), ("truncate", 1, WHY_TRUNCATE)]
+)
+def test_without_a_daemon_it_is_said_too_why_this_journal(
+    set_up: Desk, journal: str, mark: int, why: str, *, there: bool
+) -> None:
+    home = home_of(set_up)
+    home.config.write_text(f'journal = "{journal}"\n{home.config.read_text()}')
+    home.database.unlink(missing_ok=True)
+    if there:
+        home.database.write_bytes(bytes([0] * 18 + [mark, mark]))
+    check = checks(set_up)["journal"]
+    assert (check.level, check.text.endswith(f": {why}")) == ("ok", True), check.text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from agent_node.strict import decode_line
 from agent_node.task import task_from
 from arc.asking import read_shown
 from arc.custody import left_by
-from tests.node.daemon.living import Node, until
+from tests.node.daemon.living import Bell, Node, until
 
 AT_ONCE = {"strategy": "immediate"}
 
@@ -157,3 +157,32 @@ def test_a_task_that_failed_with_many_words_can_still_be_shown_and_moved(node: N
     assert read.attempts[-1]["message"] == "\u0001" * 2000
     assert read.attempts[0]["message"] == "\u0001" * 64
     assert task_from(shown["task"]).uid == uid, "a node that it comes to takes its history"
+
+
+def test_a_late_result_is_kept_as_a_file_and_refused(node: Node, bell: Bell, gate: Bell) -> None:
+    """The hub says that this node was declared dead while its program works: the task may live
+    elsewhere by now. Fails where the result is taken, and where its files go with it.
+    """
+    node.configure(grace_s=60)
+    daemon = node.start()
+    with node.one_talk() as talk:
+        life = talk.ask("status")["incarnation"]
+    wait = f"trap '' TERM; echo on > {bell.path}; read x < {gate.path}\n"
+    uid = node.add(wait + answering('{"output": "late"}') + "echo printed")
+    bell.hear()
+    node.until(uid, "RUNNING")
+    hello = {"fleet": "arc0", "hub": "arc", "term": 1, "wire": [1, 1], "incarnation": life}
+    with node.one_talk() as talk:
+        talk.ask("hello", **hello, fenced=True)
+    node.until(uid, "PARKED")
+    gate.ring()
+    daemon.hear("result_refused")
+    task = node.show(uid)["task"]
+    assert (task["state"], task.get("output")) == ("PARKED", None)
+    folder = node.folder(uid)
+    assert json.loads((folder / "answer.json").read_text()) == {"output": "late"}
+    assert (folder / "stdout.log").read_text() == "printed\n"
+    assert json.loads((folder / "verdict.json").read_text())["kind"] == "stopped"
+    daemon.stop()
+    node.start()
+    assert json.loads((folder / "answer.json").read_text()) == {"output": "late"}
