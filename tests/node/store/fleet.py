@@ -32,7 +32,7 @@ class Fleet(Hub):
         self.completed: set[str] = set()
         self.added: dict[str, str] = {}
         self.meant_for: dict[str, str] = {}  # a task is sent to one node only, by uid
-        self.long_ago: set[str] = set()  # it was sent more than a month ago
+        self.long_ago: set[str] = set()  # it ended, and that is more than a month ago
         self.ended: set[str] = set()
         self.touched: set[str] = set()  # a restore may have lost what was known of these
 
@@ -45,11 +45,21 @@ class Fleet(Hub):
             if command.result.kind == "completed":
                 self.completed.add(command.uid)
                 self.ended.add(command.uid)
+        if isinstance(command, m.Escrow):
+            self._note_escrow(command, outcome)
         if isinstance(command, c.Add):
             for answer in outcome:
                 if answer.outcome == "added":
                     assert answer.uid not in self.added, f"{answer.uid} was added twice"
                     self.added[answer.uid] = sent.node
+
+    @staticmethod
+    def _note_escrow(command: m.Escrow, outcome: Any) -> None:
+        """A plan may be late; it may not take what it has not seen."""
+        for move, answer in zip(command.moves, outcome, strict=True):
+            if answer.outcome == "escrowed":
+                seen, found = move.epoch, answer.task.epoch
+                assert found == seen, f"{move.uid} was planned at epoch {seen}, taken at {found}"
 
     def alive_at(self, name: str) -> frozenset[str]:
         return frozenset(uid for uid, (where, _) in self.living.items() if where == name)
@@ -172,8 +182,18 @@ class Fleet(Hub):
             with suppress(Refused):
                 node.say(c.Forget())
             (node.place / "backup.db").unlink(missing_ok=True)
-        self.long_ago |= set(self.meant_for)
-        self.bag = [sent for sent in self.bag if not isinstance(sent.command, c.Add)]
+        self.long_ago |= self.ended
+        self.bag = [sent for sent in self.bag if not self._adds_what_ended(sent.command)]
+
+    def _adds_what_ended(self, command: c.Command[Any]) -> bool:
+        return isinstance(command, c.Add) and any(one.uid in self.ended for one in command.tasks)
+
+    def set_right(self, name: str) -> None:
+        """A person sees to it that this node is up, greeted, decided upon and active."""
+        self.switch_on(name)
+        self.hello(name)
+        self.release(name)
+        self.send(Sent(name, c.SetNode("active", "go on"), None))
 
     def known_at(self, name: str) -> dict[str, tuple[object, ...]]:
         """What a node's file says of each uid, row and tombstone."""

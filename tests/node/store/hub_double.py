@@ -185,6 +185,14 @@ class Hub:
 
     def reown(self, uid: str, winner: str) -> str | None:
         """Bar everybody else, then make one node the owner; None where somebody said no."""
+        word = self.barred_for(uid, winner)
+        said = None if word is None else self.send(word)
+        return winner if said is not None and said[0].outcome == "reowned" else None
+
+    def barred_for(self, uid: str, winner: str) -> Sent | None:
+        """Everybody else is barred: the word that makes this node the owner, which nobody has
+        sent yet; None where somebody said no.
+        """
         if winner in self.off or not self.has_copy(winner, uid):
             return None
         target = m.Target(uid, self.above_all(uid))
@@ -196,17 +204,17 @@ class Hub:
         command = m.Reown(
             (target,), fenced=fenced, nodes=lives, evidence=evidence, living=self.alive_at(winner)
         )
-        said = self.send(Sent(winner, command, None))
-        return winner if said is not None and said[0].outcome == "reowned" else None
+        return Sent(winner, command, None)
 
     def fences(self) -> tuple[m.Fenced, ...]:
-        """What persons declared dead and what has not come back as something later."""
-        lives = self.lives()
-        return tuple(
-            fenced
-            for fenced in sorted(self.fenced, key=repr)
-            if fenced.node in self.off or fenced in lives
-        )
+        """What persons declared dead and what has not come back as something later: of a node that
+        was declared dead more than once, the last life. To name an earlier one is refused.
+        """
+        lives, last = self.lives(), dict[str, m.Fenced]()
+        for fenced in sorted(self.fenced, key=repr):
+            if fenced.node in self.off or fenced in lives:
+                last[fenced.node] = fenced
+        return tuple(last.values())
 
     def lives(self) -> tuple[m.Fenced, ...]:
         """Every node that answers, under the incarnation in which it does."""
