@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from agent_node import wreck
 
 ROOM = 4 * 1024**3  # bytes that must be free in memory before tests use it as their disk
 
@@ -21,3 +24,14 @@ def pytest_configure(config: pytest.Config) -> None:
     shm = "/dev/shm"
     if os.access(shm, os.W_OK) and os.statvfs(shm).f_bavail * os.statvfs(shm).f_frsize > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", shm)
+
+
+_wrecks: list[object] = []  # of all tests: nobody closes them, as in a process that ends
+
+
+@pytest.fixture(autouse=True)
+def _no_wreck_of_another_test() -> Iterator[None]:
+    """A connection over a disk that failed in one test would end what the next ones start here."""
+    yield
+    _wrecks.extend(wreck._LEFT)
+    wreck._LEFT.clear()

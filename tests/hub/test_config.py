@@ -451,7 +451,7 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
     assert settings.watch[0].when == "failing 40% of 5 in 1d"
     pager, chat, ada = settings.notify
     assert (pager.on, pager.command) == (("parked",), ("/bin/page", "ops"))
-    assert (len(chat.on), chat.secret_file, chat.at_most_s) == (6, HERE.parent / "s", 3600)
+    assert (len(chat.on), chat.secret_file, chat.at_most_s) == (7, HERE.parent / "s", 3600)
     assert (ada.mail_to, ada.mail_from, ada.mail_port) == (
         "ada@example.org", "arc@example.org", 25)
     assert (settings.budget_per_day, settings.urgent_overdraft) == ("12.50", True)

@@ -83,4 +83,4 @@ def test_the_page_has_sliders_for_what_each_policy_goes_by() -> None:
         for policy in re.findall(r'"(\w+)"', policies):
             found[policy].add(key)
     assert found["swift"] == set(GOES_BY["swift"])
-    assert found["arc0"] == set(GOES_BY["arc0"]) - {"on_idle", "anyone_from"}
+    assert found["arc0"] == set(GOES_BY["arc0"])
