@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from contextlib import AsyncExitStack
@@ -9,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from agent_node.strict import JsonObject
 from arc.errors import ArcError
@@ -21,6 +22,9 @@ from tests.web.past_large import NODES, UNTIL, write_large
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PANELS = ("lanes", "funnel", "feeds", "depth", "money", "sensors", "tasks", "what-if")
+
+HIDE = ("Object.defineProperty(document, 'hidden', {configurable: true, get: () => %s});"
+        "document.dispatchEvent(new Event('visibilitychange'))")  # fmt: skip
 
 
 async def show_all(page: Page) -> None:
@@ -495,14 +499,41 @@ async def test_a_hub_that_goes_is_said_and_what_was_seen_stays(
 
 async def test_a_page_that_nobody_sees_asks_for_nothing(look: Looking, served: Served) -> None:
     page = await look.at(served.url)
-    hide = ("Object.defineProperty(document, 'hidden', {configurable: true, get: () => %s});"
-            "document.dispatchEvent(new Event('visibilitychange'))")  # fmt: skip
-    await page.evaluate(hide % "true")
+    await show_all(page)  # all its files are there, too
+    await page.evaluate(HIDE % "true")
     before = len(look.asked)
     await page.wait_for_timeout(2500)  # the longest pause between two looks that were due
-    assert len(look.asked) == before
+    assert look.asked[before:] == []
     async with page.expect_request("**/live"):
-        await page.evaluate(hide % "false")
+        await page.evaluate(HIDE % "false")
+
+
+async def test_a_page_that_was_hidden_over_a_question_asks_no_second_one(
+    look: Looking, served: Served
+) -> None:
+    """A panel that had to ask anew once its answer came did so unseen, too; seen to fail."""
+    page = await look.at(served.url)
+    may_answer = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    def asked() -> int:
+        return sum("panels/lanes" in one for one in look.asked)
+
+    await page.route("**/panels/lanes*", late)
+    async with page.expect_request("**/panels/lanes*"):
+        await page.click("[data-span='1h']")
+    await page.click("[data-span='3h']")  # while the answer about one hour is still to come
+    await page.evaluate(HIDE % "true")
+    before = asked()
+    async with page.expect_response("**/panels/lanes*"):
+        may_answer.set()
+    await page.wait_for_timeout(500)
+    assert asked() == before
+    async with page.expect_request("**/panels/lanes*"):  # as soon as somebody looks again
+        await page.evaluate(HIDE % "false")
 
 
 async def test_a_page_that_only_reads_offers_commands_and_no_buttons(

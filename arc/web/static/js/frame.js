@@ -68,7 +68,11 @@ function keeper(panel, section, body, trouble, sum) {
       running = false;
       last = Date.now();
       section.dataset.drawn = String(Number(section.dataset.drawn ?? 0) + 1);
-      if (again) { again = false; void refresh(); }
+      if (again) {
+        again = false;
+        if (document.hidden) last = 0; // nobody sees it: due as soon as somebody does
+        else void refresh();
+      }
     }
   }
   return {
