@@ -388,6 +388,33 @@ def test_the_ends_of_the_funnel_are_steps_too() -> None:
         (uid(1), "iris", "loom")]
 
 
+def test_a_doubt_that_a_cycle_ended_is_a_move_of_the_cycle_that_made_it() -> None:
+    """Seen to fail: more waited on a node than everywhere, and an old doubt was a move of now."""
+    past = a_past("iris", "loom")
+    past.all_runs = [cycle(1, 900, decided=1, acted=1, kept={"r": 3})]
+    past.kept = {1: [KeptSeen("iris", "r", 3, "why")]}
+    past.all_moves = [
+        MoveSeen(NOW - s(899), uid(number), "iris", "loom", outcome, why, "", "", 5, 1, uid(number))
+        for number, outcome, why in ((1, "moved", "stolen"), (2, "settled", "doubt"))
+    ]  # fmt: skip
+    whole = shown(past, "funnel", step="waiting")
+    moved = shown(past, "funnel", step="moved")["step"]
+
+    assert whole["step"]["nodes"] == [{"node": "iris", "count": 4, "because": ""}]
+    assert whole["waiting"] == 4
+    assert [one["uid"] for one in moved["moves"]] == [uid(1)]
+
+
+def test_nodes_that_a_step_does_not_name_are_counted() -> None:
+    """Seen to fail: of sixty nodes ten were nowhere."""
+    past = a_past("iris")
+    past.all_runs = [cycle(1, 900, kept={"r": 60})]
+    past.kept = {1: [KeptSeen(f"n{number}", "r", 1, "") for number in range(60)]}
+    for asked in ("r", "waiting"):
+        step = shown(past, "funnel", step=asked)["step"]
+        assert (len(step["nodes"]), step["nodes_more"]) == (50, 10)
+
+
 def test_feeds_add_up_by_both_ends_over_a_day_whatever_span_is_looked_at() -> None:
     past = a_past("iris", "loom")
     past.all_moves = [

@@ -99,7 +99,7 @@ def _of_rule(history: History, runs: Sequence[RunSeen], rule: str) -> JsonObject
                                            "because": one.because, "run": run.id})  # fmt: skip
     return {
         "rule": rule, "tasks": [{**one, "cycles": times[uid]} for uid, one in tasks.items()],
-        "more": len(times) - len(tasks), "nodes": _counted(nodes, reasons),
+        "more": len(times) - len(tasks), **_counted(nodes, reasons),
     }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def _waiting(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject
                 nodes[one.node] += one.count
     for move in _moves(history, runs):
         nodes[move.busy] += 1
-    return {"rule": step, "nodes": _counted(nodes, {})}
+    return {"rule": step, **_counted(nodes, {})}
 
 
 def _moved(history: History, runs: Sequence[RunSeen], step: str) -> JsonObject:
@@ -151,12 +151,12 @@ _END: Mapping[str, Callable[[History, Sequence[RunSeen], str], JsonObject]] = {
 
 
 def _moves(history: History, runs: Sequence[RunSeen]) -> list[MoveSeen]:
-    """Those that these cycles made, by time."""
+    """Those that these cycles made, by time; a doubt that they ended is a move of an older one."""
     if not runs:
         return []
     numbers = {run.id for run in runs}
     moves = history.moves(runs[0].at, _over(runs[-1]))
-    return [one for one in moves if one.run in numbers]
+    return [one for one in moves if one.run in numbers and one.outcome != "settled"]
 
 
 def _over(run: RunSeen) -> datetime:
@@ -164,6 +164,8 @@ def _over(run: RunSeen) -> datetime:
     return run.at + timedelta(seconds=run.took_s + LEEWAY_S)
 
 
-def _counted(nodes: Counter[str], reasons: Mapping[str, str]) -> list[JsonValue]:
-    return [{"node": node, "count": count, "because": reasons.get(node, "")}
-            for node, count in nodes.most_common(NODES_MAX)]  # fmt: skip
+def _counted(nodes: Counter[str], reasons: Mapping[str, str]) -> JsonObject:
+    """Those that had the most, and how many nodes are not named."""
+    told: list[JsonValue] = [{"node": node, "count": count, "because": reasons.get(node, "")}
+                             for node, count in nodes.most_common(NODES_MAX)]  # fmt: skip
+    return {"nodes": told, "nodes_more": len(nodes) - len(told)}
