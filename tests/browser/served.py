@@ -25,7 +25,9 @@ UID = "01JQ0000000000000000000000"
 
 @dataclass
 class HubMade:
-    """Answers as a hub does, from what a test put here."""
+    """Answers as a hub does, from what a test put here; `tasks.list of iris`: where
+    iris is asked.
+    """
 
     answers: dict[str, JsonObject | Told | ArcError] = field(default_factory=dict)
     now: JsonObject = field(default_factory=dict)
@@ -42,7 +44,7 @@ class HubMade:
                 return Told({"version": version, "unchanged": True})
             return Told({"version": version, "unchanged": False, **self.now})
         self.asked.append((op, args, by))
-        answer = self.answers.get(op, {})
+        answer = self.answers.get(f"{op} of {args.get('node')}", self.answers.get(op, {}))
         if isinstance(answer, ArcError):
             raise answer
         return answer if isinstance(answer, Told) else Told(answer)

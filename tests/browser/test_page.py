@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from arc.errors import ArcError
 from arc.history import History
+from arc.history_seen import KeptSeen
+from arc.operations import Told
 from tests.browser.looking import Looking, Motion, Scheme
 from tests.browser.served import UID, Served, a_row
 from tests.web.past_large import NODES, UNTIL, write_large
@@ -207,7 +209,7 @@ async def test_a_rule_that_nodes_go_by_opens_the_tasks_that_it_keeps_now(
     """Seen to fail: of what a node filters itself the hub hears a count, and no task was shown."""
     other = a_row(2, rule="busy_node_is_busy", because="4 left")
     served.hub.answers["tasks.list"] = {
-        "tasks": [a_row(1), other, a_row(3, node="loom")], "more": True, "unread": ["forge"],
+        "tasks": [a_row(1), other, a_row(3, node="loom")], "more": True, "unread": [],
         "next": None}  # fmt: skip
     page = await look.at(served.url)
     await show_all(page)
@@ -218,13 +220,75 @@ async def test_a_rule_that_nodes_go_by_opens_the_tasks_that_it_keeps_now(
 
     assert "iris 72 (iris says so of its own tasks)" in said
     assert "is kept there by it now, which may be other tasks than in these cycles" in said
-    assert "could not look into: forge" in said
-    assert "there are more" in said
+    assert "there are more: of iris the first 200 waiting tasks were looked at" in said
     assert await opened.locator("tbody tr").count() == 1
-    asked = [args for op, args, _ in served.hub.asked if op == "tasks.list" and "states" in args]
-    assert asked[-1] == {"states": ["READY"], "node": "iris", "limit": 1000}
+    assert asked_of(served) == ["iris"]
     await opened.locator("tbody button").first.click()
     await page.locator("#drawer .subject").wait_for()
+
+
+def asked_of(served: Served) -> list[JsonValue]:
+    """Which nodes were asked what waits there, in turn."""
+    told = [args for op, args, _ in served.hub.asked if op == "tasks.list" and "states" in args]
+    assert [one for one in told if one != {**one, "states": ["READY"], "limit": 200}] == []
+    return [one["node"] for one in told]
+
+
+async def drawn_again(page: Page, panel: str) -> None:
+    """As the panel's timer and news of it draw it."""
+    drawn = int(str(await page.locator(f"#{panel}").get_attribute("data-drawn")))
+    await page.evaluate(
+        "name => document.dispatchEvent(new CustomEvent('arc:again', {detail: name}))", panel)
+    await page.wait_for_function(
+        "([name, drawn]) => Number(document.getElementById(name).dataset.drawn) > drawn",
+        arg=[panel, drawn])
+
+
+async def test_an_open_step_asks_its_nodes_once_and_then_when_a_person_wants_it(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: every ten seconds each page had the hub look at the fleet for each node."""
+    page = await look.at(f"{served.url}?step=low_enough_priority")
+    await show_all(page)
+    opened = page.locator("#funnel .opened")
+    await opened.locator("text=looked at ").wait_for()
+    for _ in range(3):
+        await drawn_again(page, "funnel")
+    assert asked_of(served) == ["iris"]
+
+    served.hub.answers["tasks.list"] = {"tasks": [a_row(1, subject="it came later")],
+                                        "more": False, "unread": [], "next": None}  # fmt: skip
+    await opened.locator("button", has_text="look again").click()
+    await opened.locator("td", has_text="it came later").wait_for()
+    assert asked_of(served) == ["iris", "iris"]
+    await page.click("#funnel [data-key=step-waiting]")
+    await opened.locator("h3", has_text="waiting there").wait_for()
+    last = asked_of(served)[2:]
+    assert "iris" in last
+    assert len(last) == len({*map(str, last)}) <= 6
+
+
+async def test_of_many_nodes_the_six_that_kept_most_are_asked_and_the_others_named(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: with more than six every node of the fleet was, and the first one's queue hid
+    all others: `nothing is kept there any more`.
+    """
+    served.past.kept[served.past.all_runs[-1].id] = [
+        KeptSeen(f"n{number}", "not_pinned", 100 - number, "") for number in range(8)]
+    served.past.all_runs[-1] = replace(served.past.all_runs[-1], sensor="fleet-rebalance",
+                                       kept={"not_pinned": 772})  # fmt: skip
+    served.hub.answers["tasks.list"] = {"tasks": [], "more": False, "unread": [], "next": None}
+    page = await look.at(f"{served.url}?step=not_pinned")
+    await show_all(page)
+    opened = page.locator("#funnel .opened")
+    await opened.locator("text=looked at ").first.wait_for()
+    said = await opened.inner_text()
+
+    assert sorted(map(str, asked_of(served))) == [f"n{number}" for number in range(6)]
+    assert "not asked what waits now (6 nodes at most are): n6, n7" in said
+    assert "nothing that was looked at is kept there by it now" in said
+    assert "any more" not in said
 
 
 async def test_of_a_rule_whose_tasks_cannot_be_asked_for_the_counts_stay_and_it_is_said(
@@ -237,10 +301,37 @@ async def test_of_a_rule_whose_tasks_cannot_be_asked_for_the_counts_stay_and_it_
     await show_all(page)
     opened = page.locator("#funnel .opened")
 
-    await opened.locator("text=could not look at what waits now: no node answers").wait_for()
+    trouble = "could not look at what waits now on iris: no node answers"
+    await opened.locator(f"text={trouble}").wait_for()
     assert "iris 72" in await opened.inner_text()
+    assert "nothing" not in await opened.inner_text()
     assert await page.locator("#funnel button.step").count() == 7
     assert await page.locator("#funnel .trouble >> nth=0").is_hidden()
+
+
+async def test_a_node_that_cannot_be_asked_hides_no_other_one(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: one that was suspended or removed, and of none what waits was shown."""
+    look.forgiven = ("answer 500", "console: Failed to load resource: the server responded with")
+    served.past.all_runs[-1] = replace(served.past.all_runs[-1], sensor="fleet-rebalance",
+                                       kept={"not_pinned": 3})  # fmt: skip
+    served.past.kept[served.past.all_runs[-1].id] = [
+        KeptSeen(node, "not_pinned", 1, "") for node in ("forge", "iris", "loom")]
+    served.hub.answers |= {
+        "tasks.list of forge": ArcError("forge is suspended, so it is not asked"),
+        "tasks.list of loom": Told({"tasks": [], "more": False, "unread": ["loom"]}, partial=(
+            {"node": "loom", "error": {"code": "ARC-LINK", "message": "no answer"}},)),
+        "tasks.list of iris": {"tasks": [a_row(1, rule="not_pinned")], "more": False, "unread": []},
+    }  # fmt: skip
+    page = await look.at(f"{served.url}?step=not_pinned")
+    await show_all(page)
+    opened = page.locator("#funnel .opened")
+    await opened.locator("tbody tr").first.wait_for()
+
+    assert await opened.locator("tbody tr").count() == 1
+    assert ("could not look at what waits now on forge: forge is suspended, so it is not asked; "
+            "loom: no answer") in await opened.inner_text()
 
 
 async def test_the_ends_of_the_funnel_open_what_they_count(look: Looking, served: Served) -> None:

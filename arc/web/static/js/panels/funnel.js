@@ -14,7 +14,7 @@ export const funnel = {
     + "takes away what one rule kept where it was; at the bottom what was moved.",
     "“Could not look” is never “nothing to do”: then nobody knows. Click a line for what it is made of: "
     + "which nodes could not be looked at and why, what waits there, the tasks of a rule, the moves. A rule about "
-    + "the task itself is looked at by its node, which tells how many it kept: then the tasks are those of now. "
+    + "the task itself is looked at by its node, which tells how many it kept: then the tasks are those of when the line was opened. "
     + "`arc explain RULE` says why the rule exists.",
   ],
   command: () => "arc skills run --name fleet-rebalance -- status",

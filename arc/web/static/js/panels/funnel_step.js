@@ -1,33 +1,47 @@
 // What a step of the funnel is made of: tasks that a rule kept, moves, missed looks, what waits.
 
-import { ask, Trouble } from "../asking.js";
+import { ask, hubNow, Trouble } from "../asking.js";
 import { el, table } from "../dom.js";
 import { clock, counted } from "../words.js";
 import { taskLink } from "./lane_tables.js";
 
-const NODES_MAX = 6; // are asked one by one; of more all are
-const ROWS_MAX = 200, ASKED_MAX = 1000;
+const NODES_MAX = 6; // are asked, each once: every question makes the hub look at the whole fleet
+const ASKED_MAX = 200, ROWS_MAX = 200;
 /** Steps that are no rules, as the panel names them. */
 export const BLIND = "could_not_look", WAITING = "waiting", MOVED = "moved";
 
+/** What was found when a step was opened: no clock and no news asks the nodes again, only a person does.
+ * @type {{step: string, at: number, found: any[]}|null} */
+let looked = null;
+
 /** A node that filters its own queue tells how many a rule kept, and not which: those that it keeps
- * now are looked for, with why. @param {any} step @returns {Promise<any>} */
+ * when the step is opened are looked for, with why. @param {any} step @returns {Promise<any>} */
 export async function withTasks(step) {
-  if (!step || ![step.tasks?.length, step.moves, step.runs].every((one) => !one) || !step.nodes.length) return step;
-  const names = step.nodes.map((/** @type {any} */ one) => one.node);
-  /** @type {any[]} */ let answers;
+  if (!step) looked = null;
+  else if (looked?.step !== step.rule) looked = await lookInto(step);
+  return step && looked?.at ? { ...step, live: looked } : step;
+}
+
+/** @param {any} step */
+async function lookInto(step) {
+  const asked = isCounted(step) ? step.nodes.slice(0, NODES_MAX).map((/** @type {any} */ one) => one.node) : [];
+  const found = await Promise.all(asked.map(waitingOn));
+  return { step: step.rule, at: asked.length ? hubNow() : 0, found };
+}
+
+/** Whether there are counts alone. @param {any} step */
+function isCounted(step) { return !step.tasks?.length && !step.moves && !step.runs; }
+
+/** What waits on one node, or why nobody knows. @param {string} node */
+async function waitingOn(node) {
   try {
-    answers = await Promise.all((names.length > NODES_MAX ? [null] : names).map((/** @type {string|null} */ node) =>
-      ask("tasks", { state: "READY", node, limit: ASKED_MAX })));
-  } catch (error) { // what the cycles did is known all the same
+    const { data, partial } = await ask("tasks", { state: "READY", node, limit: ASKED_MAX });
+    return { node, tasks: data.tasks.filter((/** @type {any} */ one) => one.node === node), more: data.more,
+      trouble: data.unread?.length ? partial?.[0]?.error?.message ?? "it could not be read" : "" };
+  } catch (error) { // what the cycles did is known all the same, and so are the other nodes
     if (!(error instanceof Trouble)) throw error;
-    return { ...step, trouble: error.message };
+    return { node, tasks: [], more: false, trouble: error.message };
   }
-  const all = answers.flatMap((one) => one.data.tasks);
-  const live = all.filter((/** @type {any} */ one) => names.includes(one.node)
-    && (step.rule === WAITING || one.rule === step.rule));
-  return { ...step, live, unread: answers.flatMap((one) => one.data.unread ?? []),
-    cut: answers.some((one) => one.data.more) };
 }
 
 /** @param {any} step */
@@ -50,21 +64,43 @@ function tasks(step) {
   return [counts, ...live(step)];
 }
 
-/** Which tasks of those nodes wait now. @param {any} step */
+/** Which tasks of those nodes wait now, as far as they were asked. @param {any} step */
 function live(step) {
-  if (step.trouble) return [el("p", { class: "trouble" }, `could not look at what waits now: ${step.trouble}`)];
-  if (!step.live) return [el("p", { class: "plain" }, "these cycles kept nothing by it")];
+  if (!step.nodes.length) return [el("p", { class: "plain" }, "these cycles kept nothing by it")];
+  const found = step.live?.found ?? [];
+  const blind = found.filter((/** @type {any} */ one) => one.trouble);
+  const cut = found.filter((/** @type {any} */ one) => one.more).map((/** @type {any} */ one) => one.node);
+  const unasked = step.nodes.map((/** @type {any} */ one) => one.node)
+    .filter((/** @type {string} */ node) => !found.some((/** @type {any} */ one) => one.node === node));
+  const whole = !blind.length && !cut.length && !unasked.length && !step.nodes_more;
+  return [found.length > blind.length ? rowsOf(step, whole) : null,
+    blind.length ? el("p", { class: "trouble" }, "could not look at what waits now on ",
+      blind.map((/** @type {any} */ one) => `${one.node}: ${one.trouble}`).join("; ")) : null,
+    cut.length ? el("p", { class: "plain" }, `there are more: of ${cut.join(", ")} the first ${ASKED_MAX} waiting tasks were looked at`) : null,
+    unasked.length || step.nodes_more ? el("p", { class: "plain" }, `not asked what waits now (${NODES_MAX} nodes at most are): `,
+      unasked.join(", "), step.nodes_more ? ` and ${counted(step.nodes_more, "more node")}` : "") : null,
+    el("p", { class: "actions" }, step.live ? `looked at ${clock(step.live.at)} ` : "",
+      el("button", { type: "button", "data-key": "look-again", onclick: again }, step.live ? "look again" : "look"))];
+}
+
+/** What the nodes that answered had. @param {any} step @param {boolean} whole nothing was left out */
+function rowsOf(step, whole) {
   const what = step.rule === WAITING ? "waits there" : "is kept there by it";
-  const rows = step.live.slice(0, ROWS_MAX);
-  return [el("p", { class: "plain" }, rows.length
-    ? `What ${what} now, which may be other tasks than in these cycles${step.rule === WAITING ? "" : ": a node tells how many it keeps, not which"}:`
-    : `now nothing ${what} any more${step.cut ? ", as far as was looked" : ""}`),
-  rows.length ? table(`What ${what} now`, ["task", "P", "on", "subject", "because"], rows.map((/** @type {any} */ one) =>
+  const all = step.live.found.flatMap((/** @type {any} */ one) => one.tasks)
+    .filter((/** @type {any} */ one) => step.rule === WAITING || one.rule === step.rule);
+  if (!all.length) return el("p", { class: "plain" }, whole ? `now nothing ${what} any more` : `nothing that was looked at ${what} now`);
+  return [el("p", { class: "plain" }, `What ${what} now, which may be other tasks than in these cycles`,
+    step.rule === WAITING ? ":" : ": a node tells how many it keeps, not which:"),
+  table(`What ${what} now`, ["task", "P", "on", "subject", "because"], all.slice(0, ROWS_MAX).map((/** @type {any} */ one) =>
     [taskLink(one.uid), `P${one.priority}`, one.node, one.subject,
-      step.rule === WAITING && one.rule ? `${one.rule}: ${one.because}` : one.because || "-"])) : null,
-  step.unread.length ? el("p", { class: "trouble" }, `could not look into: ${[...new Set(step.unread)].join(", ")}`) : null,
-  step.cut || step.live.length > ROWS_MAX ? el("p", { class: "plain" },
-    `there are more: the first ${counted(ASKED_MAX, "waiting task")} of a node were looked at, ${ROWS_MAX} are shown`) : null];
+      step.rule === WAITING && one.rule ? `${one.rule}: ${one.because}` : one.because || "-"])),
+  all.length > ROWS_MAX ? el("p", { class: "plain" }, `${ROWS_MAX} of ${all.length} are shown`) : null];
+}
+
+/** A person wants to know it as of now. */
+function again() {
+  looked = null;
+  document.dispatchEvent(new CustomEvent("arc:again", { detail: "funnel" }));
 }
 
 /** @param {any} step */
