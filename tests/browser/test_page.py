@@ -126,6 +126,24 @@ async def in_table(page: Page, panel: str, summary: str) -> list[list[str]]:
     return rows
 
 
+async def test_a_table_behind_a_plot_breaks_no_word(look: Looking, served: Served) -> None:
+    """Seen to fail: the depth of each moment was written a letter a line."""
+    page = await look.at(served.url)
+    await show_all(page)
+    await in_table(page, "depth", "as a table")
+    broken = await page.locator("#depth details").locator("th, td").evaluate_all("""all => {
+      const lines = (one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+      };
+      return all.filter((one) => !/[ -]/.test(one.textContent) && lines(one) > 1)
+        .map((one) => one.textContent);
+    }""")
+
+    assert broken == []
+
+
 async def test_what_is_drawn_over_time_stands_in_a_table_too(look: Looking, served: Served) -> None:
     """Seen to fail: the tables of money and sensors held totals alone, and no time at all."""
     page = await look.at(served.url)
