@@ -42,7 +42,7 @@ def test_a_displaced_hub_says_so_and_what_to_type(hubs: tuple[Path, Path]) -> No
         assert "other_hub" not in until_said(hub, "fleet-health")
         assert outranked(answer(first, "status")) == []
         run(second, "arc", "up", "--once", "--take-over")
-        # A look in the middle of the other hub's first round meets one node before and one after it.
+        # A look in the middle of the other's first round meets a node before and one after it.
         line = until_said(hub, "2 other_hub").splitlines()[-1]
         assert "iris, loom: it obeys another hub" in line
         assert "arc up --take-over" in line
