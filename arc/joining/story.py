@@ -5,7 +5,6 @@ Every step may be repeated: what is there already is left as it is.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_node.clock import SystemClock
-from agent_node.errors import BadInput, NodeError
+from agent_node.errors import BadInput
 from agent_node.text import safe_text, size
 from arc.errors import AnswerUnreadable, ArcError, HostKeyChanged, NeedsWord
 from arc.keys import read_public_key
@@ -32,7 +31,8 @@ from .login import OwnLogin, hub_login, own_login, own_public_key, shown_key
 from .look import Look, read_look
 from .meeting import meet
 from .restricted import what_is_granted
-from .steps import Step, Steps
+from .steps import Steps
+from .untried import Letting, line_of_before, no_untried_key
 from .wanted import Wanted, check_wanted
 
 LOOK_S = 30.0
@@ -70,9 +70,12 @@ async def join(wanted: Wanted, here: Here, steps: Steps) -> None:
         await installing.put_launcher(there, look, steps)
         await installing.list_operator(there, look, operator, steps, node=wanted.name)
         line = installing.line_for(look, wanted, public, here.settings.fleet)
-        await installing.let_hub_in(there, look, line, steps)
-        await installing.start_daemon(there, look, wanted, steps)
-        await try_the_key(there, wanted, here, key, steps, home=look.home)
+        # A host key is pinned only after the trial of the hub's key.
+        before = line_of_before(look, tried=here.pins.pinned(wanted.name) is not None)
+        async with no_untried_key(there, login.begin, Letting(public, line, before), steps):
+            await installing.let_hub_in(there, look, line, steps)
+            await installing.start_daemon(there, look, wanted, steps)
+            await try_the_key(wanted, here, key, steps, home=look.home)
     pin(wanted, here, key, steps)
     await meet(wanted.entry, here.settings, steps)
     write_entry(here.settings, wanted, there_already, steps)
@@ -165,26 +168,17 @@ def in_a_line(name: str, finding: Finding) -> str:
 
 
 async def try_the_key(
-    there: There, wanted: Wanted, here: Here, key: HostKey, steps: Steps, *, home: str
+    wanted: Wanted, here: Here, key: HostKey, steps: Steps, *, home: str
 ) -> None:
-    """With the hub's key nothing but the node may be reached; else it is taken out at once, and
-    also where that cannot be found out and it was this run that put it in.
-    """
+    """With the hub's key nothing but the node may be reached; else it does not stay."""
     with steps.step("restricted key") as step:
         if steps.dry_run:
             step.text = "would try a shell, commands, SFTP, a pty and every forwarding with it"
             return
-        try:
-            granted = await _granted(wanted, here, key, sock=f"{home}/node.sock")
-        except (ArcError, asyncio.CancelledError):
-            await _take_back(there, here, steps, step)
-            raise
+        granted = await _granted(wanted, here, key, sock=f"{home}/node.sock")
         if granted:
-            await installing.shut_hub_out(there, read_public_key(here.settings.state))
-            _forget_the_line(steps)
             raise KeyTooStrong(
-                f"{wanted.name}: the hub's key was granted {', '.join(granted)}; it was taken out "
-                "of authorized_keys again",
+                f"{wanted.name}: the hub's key was granted {', '.join(granted)}",
                 hint="does sshd there read authorized_keys, and options in it? see its sshd_config",
                 where=wanted.name)  # fmt: skip
         step.text = "no shell, no commands, no SFTP, no pty, no forwarding of any kind"
@@ -196,25 +190,6 @@ async def _granted(wanted: Wanted, here: Here, key: HostKey, *, sock: str) -> tu
         return await what_is_granted(wanted.name, connection, sock=sock)
     finally:
         await let_go(connection)
-
-
-async def _take_back(there: There, here: Here, steps: Steps, step: Step) -> None:
-    """A line that nobody has tried to the end does not stay; one from before was tried then."""
-    if not any(one.changed for one in steps.done if one.name == "hub key"):
-        return
-    try:
-        await installing.shut_hub_out(there, read_public_key(here.settings.state))
-    except (ArcError, NodeError) as error:
-        step.changed = f"it was not tried to the end and could not be taken out again ({error})"
-    else:
-        _forget_the_line(steps)
-        step.changed = "the hub's key was taken out of authorized_keys again, not tried to the end"
-
-
-def _forget_the_line(steps: Steps) -> None:
-    for one in steps.done:
-        if one.name == "hub key":
-            one.changed = ""
 
 
 def pin(wanted: Wanted, here: Here, key: HostKey, steps: Steps) -> None:

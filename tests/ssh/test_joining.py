@@ -395,7 +395,7 @@ def test_a_shell_that_knows_no_arithmetic_is_a_shell(pair: Pair) -> None:
 def test_a_key_that_could_not_be_tried_is_taken_out_again_by_the_run_that_put_it_in(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, *, kept: bool
 ) -> None:
-    """Guard: `_take_back`. Without it a line that nobody has tried to the end stays; seen.
+    """Guard: `no_untried_key`. Without it a line that nobody has tried to the end stays; seen.
 
     A line of an earlier run, tried then, stays as it is.
     """
