@@ -114,6 +114,13 @@ class OutBook:
             [(store, one.uid, one.node, now, one.seq) for one in ends if one.state != COMPLETED],
         )
 
+    def is_damage_known(self, uid: str, node: str) -> bool:
+        """Whether the log has it already that what this task left on that node was damaged."""
+        rows = self._rows.read(
+            "SELECT EXISTS (SELECT 1 FROM line WHERE task = ? AND node = ?"
+            " AND event = 'output_damaged') AS known", [uid, node])  # fmt: skip
+        return bool(rows[0]["known"])
+
     def revived(self) -> tuple[tuple[str, str], ...]:
         """(store, uid): the store was told of a bad end there, and the task lives again or is done,
         or has lived again and ended anew by now: the same word then tells of another end.

@@ -78,6 +78,9 @@ async def _with_result(
 
 
 def _note_damage(seen: Look, end: EndHeard) -> None:
+    """Once of each task: it is looked at in every run until somebody could be told of its end."""
+    if seen.hub.journal.outbox.is_damage_known(end.uid, end.node):
+        return
     fields: JsonObject = {"because": DAMAGED}
     seen.hub.journal.runs.log("output_damaged", node=end.node, task=end.uid, fields=fields)
 

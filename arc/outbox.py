@@ -44,6 +44,7 @@ UIDS_MAX = 1000  # births, or uids that live again, in one request
 NEW_GRAPHS_MAX = 50  # whose homes one run looks for
 WHY_MAX = 500
 NO_PARENT = "unknown_task"  # the parent's own birth may not have been heard of yet
+HASH_MISMATCH = "hash_mismatch"
 GRAPH_CANCELLED = "its graph was cancelled"
 
 Item = TypeVar("Item")
@@ -234,10 +235,23 @@ async def _say_ended(
         if not whole:
             continue
         hub.journal.outbox.telling(link.name, [end for end, _ in whole])
-        said = await _said(link, "ended", {"tasks": [task for _, task in whole]})
+        said = await _said_ended(link, [task for _, task in whole])
         noted = [uid for uid, outcome in said.items() if outcome == "noted"]
         done.ended += len(noted)
         done.stores |= {link.name} if noted else set()
+
+
+async def _said_ended(link: Link, ends: Sequence[JsonObject]) -> dict[str, str]:
+    """What the store says of each end. A node of an older version takes a hash without its output
+    for an output that was changed: it is told the same without the hash, and keeps the reason.
+    """
+    said = await _said(link, "ended", {"tasks": [*ends]})
+    older: list[JsonValue] = [
+        {name: value for name, value in end.items() if name != "sha256"} for end in ends
+        if said.get(str(end["uid"])) == HASH_MISMATCH and end.get("output") is None
+        and end.get("sha256") is not None
+    ]  # fmt: skip
+    return said | await _said(link, "ended", {"tasks": older}) if older else said
 
 
 def _pieces(some: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
-from agent_node.output_hash import hash_of_output
+from agent_node.graph_words import EndTold, Noted
+from agent_node.output_hash import hash_of_output, is_as_told
+from agent_node.store import elsewhere
 from agent_node.store.inputs import InputDamaged
 from agent_node.strict import JsonObject
 from arc import leaving
@@ -119,6 +121,34 @@ def test_an_output_that_was_changed_where_it_lies_is_told_to_nobody(
         begins_with(day, "forge", 2)
     day.run(GRAPHS)
     assert len(heard) == 1, "it is told once"
+
+
+def test_a_node_of_an_older_version_is_told_of_a_damaged_output_without_its_hash(
+    day: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a node compares nothing with the hash, and refuses. Seen to fail: it was told the same
+    in every run, whoever waited there waited on without a reason, and each run wrote a line.
+    """
+
+    def as_before(tx: Any, end: EndTold) -> Noted:
+        if not is_as_told(end.output, end.sha256):
+            return Noted(end.uid, "refused", c.Because("hash_mismatch", "another hash"))
+        return note_one(tx, end)
+
+    note_one = elsewhere._note_one
+    monkeypatch.setattr(elsewhere, "_note_one", as_before)
+    store = day.fleet.machines["loom"].store
+    store._db.execute("UPDATE task SET output = '7' WHERE uid = ?", (uid(1),))
+    day.run(GRAPHS)
+    day.passes(WAITED_S)
+    heard = told_to(day, "forge")
+    day.run(GRAPHS)
+    assert ["sha256" in end for end in heard] == [True, False]
+    assert heard[1]["because"] == "loom: its output has another hash than when the task ended"
+    assert state(day, "forge", 2) == "READY"
+    day.run(GRAPHS)
+    assert len(heard) == 2, "it knows"
+    assert damaged(day) == [uid(1)]
 
 
 def test_the_hash_of_a_damaged_output_is_told_to_nobody_who_may_not_know_the_output(
