@@ -21,7 +21,7 @@ from .everybody import not_asked
 if TYPE_CHECKING:
     from arc.hub import Hub
 
-PAGE, PAGES_MAX = 1000, 20  # waiting and cancelled tasks of one queue that are looked at
+PAGE, PAGES_MAX = 1000, 20  # tasks of one queue that are looked at, of each state
 SHOWN_MAX = 5
 
 
@@ -55,8 +55,17 @@ def _behind(dead: str, found: Sequence[str]) -> str:
 
 
 async def _look(link: Link, dead: str) -> _Queue:
+    """What is cancelled may come back with a retry, and may be very much: it is no part of what
+    waits now, so that none of it is left unseen.
+    """
+    one = await _look_at(link, dead, "PENDING", "waiting")
+    other = await _look_at(link, dead, "CANCELLED", "cancelled")
+    return _Queue((*one.waiting, *other.waiting), one.unseen or other.unseen)
+
+
+async def _look_at(link: Link, dead: str, state: str, called: str) -> _Queue:
     waiting: list[str] = []
-    asked: JsonObject = {"states": ["PENDING", "CANCELLED"], "limit": PAGE}
+    asked: JsonObject = {"states": [state], "limit": PAGE}
     for _ in range(PAGES_MAX):
         try:
             page = read_listed(link.name, await link.ask("list", asked))
@@ -66,7 +75,8 @@ async def _look(link: Link, dead: str) -> _Queue:
         if page.next is None:
             return _Queue(tuple(waiting))
         asked = {**asked, "after": page.next}
-    return _Queue(tuple(waiting), f"of {link.name} the first {PAGE * PAGES_MAX} were looked at")
+    seen = f"of {link.name} the first {PAGE * PAGES_MAX} {called} tasks were looked at"
+    return _Queue(tuple(waiting), seen)
 
 
 def _waits(task: Task, dead: str) -> bool:

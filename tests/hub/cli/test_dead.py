@@ -9,7 +9,7 @@ import pytest
 from agent_node import commands as c
 from arc.dead_answers import Meant
 from arc.hub import Hub
-from arc.operations import dead
+from arc.operations import dead, dead_awaited
 from arc.text.dead import render_letter
 from arc.text.look import Look
 from tests.builders import uid
@@ -315,6 +315,25 @@ def test_what_others_wait_for_keeps_its_body(
         assert f"1 other task waits for {dead} and for no copy of it ({behind})" in said.err
         desk.arc("sensors", "run", "fleet-graphs")
     assert [one["uid"] for one in desk.arc("dead", "list", "--json").data["dead"]] == [dead]
+
+
+def test_what_waits_for_it_is_seen_behind_more_cancelled_tasks_than_are_looked_at(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: both were one list, the oldest first, and whoever waits was left behind."""
+    monkeypatch.setattr(dead_awaited, "PAGE", 1)
+    monkeypatch.setattr(dead_awaited, "PAGES_MAX", 2)
+    (dead,) = dies(desk, "iris", 1)
+    for _ in range(3):
+        one = desk.arc("tasks", "add", "no more", "--json").data["results"][0]["uid"]
+        assert desk.arc("tasks", "cancel", one).code == 0
+    edit = ("dead", "edit", dead, "--body-file", "-", "--dry-run")
+    (warning,) = desk.arc(*edit, "--json", stdin=b"new").envelope["warnings"]
+    assert warning == ("of inbox the first 2 cancelled tasks were looked at: what waits there for "
+                       f"{dead} stays behind")  # fmt: skip
+    desk.arc("tasks", "add", "then this", "--after", dead)
+    said = desk.arc(*edit, stdin=b"new")
+    assert (said.code, f"1 other task waits for {dead}" in said.err) == (2, True)
 
 
 def test_what_waited_for_it_whatever_became_of_it_does_not_keep_its_body(desk: Desk) -> None:
