@@ -33,7 +33,7 @@ class StealLimits:
     per_node: int = 3
     per_cycle: int = 10
     stale_after_s: float = 600.0
-    hops_max: int = 0  # how often a task may be stolen; swift: 2
+    hops_max: int = 0  # a task stolen more often than this stays; swift: 2
     transfer_s: float = 5.0  # swift: what a move costs
     gain_min_s: float = 30.0  # swift: what a move has to bring at least
     default_task_s: float = 600.0  # swift: how long a task takes that does not say

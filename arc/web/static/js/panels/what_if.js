@@ -22,7 +22,7 @@ const SLIDERS = /** @type {[string, string[], string, (number|string)[]][]} */ (
   ["steal_from", ["arc0"], "only tasks as urgent as this or less", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
   ["anyone_from", ["arc0"], "from here on anyone may do tasks without skills and domain", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"]],
   ["gain_min", ["swift"], "a moved task starts sooner by at least", ["0s", "5s", "10s", "30s", "1m", "2m", "5m", "15m"]],
-  ["hops", ["swift"], "how often one task may be stolen", [1, 2, 3, 4, 8]],
+  ["hops", ["swift"], "a task that was stolen more often than this stays", [1, 2, 3, 4, 8]],
   ["transfer", ["swift"], "how long a move is taken to last", ["0s", "1s", "5s", "15s", "1m", "5m"]],
   ["task_takes", ["swift"], "how long a task takes of whose kind nothing is known", ["10s", "1m", "5m", "10m", "30m", "2h"]],
 ]);
