@@ -16,13 +16,13 @@ from agent_node.ulid import new_ulid
 from .asking import read_added, reading
 from .errors import NotFound
 from .operations.dags_submit import know_outside, outside_of
-from .operations.ties import tied
+from .operations.ties import NoSuchGraph, tied
 
 if TYPE_CHECKING:
     from .hub import Hub
 
 SAID_MAX = 500
-UNKNOWN = "unknown_task"
+UNKNOWN, BAD = "unknown_task", "bad_task"  # as a queue itself would say
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ async def add_work(hub: Hub, wanted: Wanted, *, dry_run: bool = False) -> AddedW
         whole = (await tied(hub, [task])).tasks
     except (NotFound, BadInput) as error:
         was = await _add(hub, [task], wanted, dry_run=True)  # before what it waited for was gone
-        return was if was.outcome != "added" else _waits_for_nobody(was.uid, error)
+        return was if was.outcome != "added" else _cannot_wait(was.uid, error)
     return await _add(hub, whole, wanted, dry_run=dry_run)
 
 
@@ -81,8 +81,13 @@ async def _add(
                            because.text if because else ""))  # fmt: skip
 
 
-def _waits_for_nobody(uid: str, error: Exception) -> AddedWork:
-    return AddedWork(uid, "refused", UNKNOWN, str(error)[:SAID_MAX])
+def _cannot_wait(uid: str, error: NotFound | BadInput) -> AddedWork:
+    """Refused by the rule that its error stands for: a task or a graph that is not there, a graph
+    that takes nothing any more, or what cannot be read or looked up.
+    """
+    rule = BAD if isinstance(error, BadInput) else UNKNOWN
+    return AddedWork(uid, "refused", error.rule if isinstance(error, NoSuchGraph) else rule,
+                     str(error)[:SAID_MAX])  # fmt: skip
 
 
 def _once(added: AddedWork) -> AddedWork:
@@ -96,9 +101,9 @@ async def _submit(
     document = with_uids(wanted, graph)
     try:
         await know_outside(hub, _outside_of(document, hub, wanted))
-    except NotFound as error:
+    except (NotFound, BadInput) as error:
         was = await _hand_in(hub, wanted, document, dry_run=True)
-        return was if was.outcome != "added" else _waits_for_nobody(was.uid, error)
+        return was if was.outcome != "added" else _cannot_wait(was.uid, error)
     return await _hand_in(hub, wanted, document, dry_run=dry_run)
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 REFUSED = 1
-OUTSIDE_MAX = 200  # tasks outside of a graph that it may wait for, when it is handed in here
+PIECE = 200  # tasks that are waited for and looked up before the next ones are
+OUTSIDE_MAX = 10_000  # of them that one request may name
 AT_ONCE = 8
 SHOWN_MAX = 20
 NOTHING = "nothing was added"
@@ -189,13 +190,16 @@ async def know_outside(hub: Hub, uids: Sequence[str]) -> list[Found]:
     whatever waited for them would wait for ever. Ends that are seen here need no event any more.
     """
     if len(uids) > OUTSIDE_MAX:
-        raise NotFound(f"it waits for {len(uids)} tasks outside of it; {OUTSIDE_MAX} are looked up")
-    gate = asyncio.Semaphore(AT_ONCE)
-    said = await asyncio.gather(*(_find(hub, uid, gate) for uid in uids))
-    unknown = [one for one in said if isinstance(one, NotFound | NotFoundYet)]
-    if unknown:
-        raise _nowhere(unknown)
-    found = [one for one in said if isinstance(one, Found)]
+        raise BadInput(f"{len(uids)} tasks outside of it are waited for or referred to; "
+                       f"{OUTSIDE_MAX} at most are looked up")  # fmt: skip
+    gate, found = asyncio.Semaphore(AT_ONCE), list[Found]()
+    for start in range(0, len(uids), PIECE):
+        some = uids[start : start + PIECE]
+        said = await asyncio.gather(*(_find(hub, uid, gate) for uid in some))
+        unknown = [one for one in said if isinstance(one, NotFound | NotFoundYet)]
+        if unknown:
+            raise _nowhere(unknown)
+        found += [one for one in said if isinstance(one, Found)]
     _note_ends(hub, found)
     return found
 

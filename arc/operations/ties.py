@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 
+class NoSuchGraph(NotFound):
+    """No graph takes new tasks under that name; nothing was added. `rule` is as of a queue."""
+
+    def __init__(self, text: str, rule: str, *, hint: str = "") -> None:
+        super().__init__(text, hint=hint)
+        self.rule = rule
+
+
 _TIES = ("depends_on", "dag", "context_refs")
 
 
@@ -78,11 +86,16 @@ def _dags(tasks: list[JsonObject]) -> list[str]:
 
 
 async def _dag(hub: Hub, part: str) -> str:
-    found = await find_graph(hub, part)
+    try:
+        found = await find_graph(hub, part)
+    except NotFound as error:
+        raise NoSuchGraph(str(error), "unknown_graph", hint=error.hint) from error
     if found.alone:
-        raise NotFound(f"{part}: that is a task, and no graph; nothing was added")
+        text = f"{part}: that is a task, and no graph; nothing was added"
+        raise NoSuchGraph(text, "unknown_graph")
     if found.seen.line.state == "cancelled":
-        raise NotFound(f"{part}: that graph was cancelled; nothing was added")
+        text = f"{part}: that graph was cancelled; nothing was added"
+        raise NoSuchGraph(text, "graph_ended")
     hub.homes[found.seen.line.id] = found.home
     return found.seen.line.id
 

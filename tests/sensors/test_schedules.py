@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from agent_node.clock import iso
 from agent_node.strict import JsonObject
 from arc.adding import add_work, uid_for
 from arc.journal_nodes import Ended
+from arc.operations import dags_submit
 from arc.polling import Stamps
 from arc.schedule import Schedule
 from arc.sensor import SensorReport
@@ -169,6 +171,31 @@ def test_what_would_wait_for_a_task_that_nobody_has_is_refused(
         assert desk.arc("schedules", "run", name, "--dry-run").code == 1
     assert tasks(desk) == []
     desk.close()
+
+
+def test_work_that_cannot_be_tied_is_refused_by_the_rule_that_a_queue_has_for_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: whatever was wrong, it was called a task that nobody knows."""
+    desk.arc("dag", "submit", "-", stdin=json.dumps(
+        {"id": uid(7), "title": "T", "tasks": {"a": {"subject": "a"}}}).encode())  # fmt: skip
+    assert desk.arc("dag", "cancel", uid(7), "--reason", "x").code == 0
+
+    def rule(graph: JsonObject | None = None, **task: Any) -> str:
+        entry = ScheduleEntry("one", NIGHTLY.cron, "UTC", None if graph else {**TASK, **task},
+                              graph)  # fmt: skip
+        wanted = wanted_of(entry, desk.clock.now(), "cron:one:now")
+        said = asyncio.run(add_work(desk.hub, wanted))
+        assert said.outcome == "refused"
+        return said.rule
+
+    assert rule(depends_on=[{"uid": uid(1)}]) == "unknown_task"
+    assert rule(dag=uid(7)) == "graph_ended"
+    assert rule(dag=uid(8), parent=uid(3)) == "unknown_graph"
+    monkeypatch.setattr(dags_submit, "OUTSIDE_MAX", 1)
+    assert rule(depends_on=[{"uid": uid(1)}, {"uid": uid(2)}]) == "bad_task"
+    assert rule({"title": "T", "tasks": {"a": {"subject": "a", "after": [uid(1), uid(2)]}}}
+                ) == "bad_task"  # fmt: skip
 
 
 def test_what_was_added_already_is_there_whatever_became_of_what_it_waited_for(

@@ -22,6 +22,7 @@ from agent_node.strict import JsonObject
 from agent_node.wire import listed_out
 from arc.decisions.limits import StealLimits
 from arc.errors import NodeRefused
+from arc.operations import dags_submit
 from arc.operations.tasks import tasks_list
 from arc.schedule import Schedule
 from tests.builders import uid
@@ -213,6 +214,30 @@ def test_a_task_that_would_be_given_of_one_that_nobody_has_is_not_added(
     line = json.dumps({"subject": "S", "context_refs": [f"task:{uid(1)}:{what}"]})
     assert desk.arc("tasks", "import", "-", *words, stdin=line.encode()).code == 5
     assert desk.arc("tasks", "count").out == "0\n"
+
+
+def test_more_are_looked_up_than_at_once_and_a_limit_is_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: 201 references in all were one too many, and called tasks that nobody has."""
+    assert (dags_submit.PIECE, dags_submit.OUTSIDE_MAX) == (200, 10_000)
+    monkeypatch.setattr(dags_submit, "PIECE", 2)
+    monkeypatch.setattr(dags_submit, "OUTSIDE_MAX", 5)
+    sources = [desk.arc("tasks", "add", f"s{n}", "--json").data["results"][0]["uid"]
+               for n in range(6)]
+
+    def imports(*uids: str) -> Ran:
+        lines = [json.dumps({"subject": "S", "context_refs": [f"task:{one}:output"]})
+                 for one in uids]  # fmt: skip
+        return desk.arc("tasks", "import", "-", stdin="\n".join(lines).encode())
+
+    assert imports(*sources[:5]).code == 0
+    unknown = imports(*sources[:4], uid(1))
+    assert (unknown.code, f"it would wait for ever for {uid(1)}" in unknown.err) == (5, True)
+    many = imports(*sources)
+    assert (many.code, many.err.startswith("error[ARC-USAGE]: ")) == (2, True), many.err
+    assert "6 tasks outside of it are waited for or referred to; 5 at most" in many.err
+    assert desk.arc("tasks", "count").out == "11\n"
 
 
 def test_a_task_may_be_given_of_one_that_is_born_with_it(desk: Desk) -> None:
