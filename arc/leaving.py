@@ -41,7 +41,8 @@ async def _with_result(
     """None: it lives again or cannot be asked at this moment, so it is told in another run. Of a
     node that is away, has let go of the task, or tells another output than the task had left, what
     its event told is passed on; where that was not kept, its node is waited for a while, and then
-    the end is told without what it left. Of an output that was damaged it has the hash, and why.
+    the end is told without what it left. Of an output that was damaged it has the hash. Of both it
+    has the reason.
     """
     other = await whose_else(seen, end.uid, end.node)
     if other:
@@ -54,7 +55,8 @@ async def _with_result(
     node = seen.whole.node(end.node)
     if not isinstance(node, NodeSeen) or end.node not in seen.links:
         known = bool(kept) and may_be_told(seen.hub, store, end.uid)  # what it cost is no output
-        return _for_store(seen.hub, store, away) if known or _is_late(seen, end) else None
+        late = _unheard(away, end, kept, "it is away")
+        return _for_store(seen.hub, store, late) if known or _is_late(seen, end) else None
     link = seen.links[end.node]
     try:
         async with gate:
@@ -62,7 +64,8 @@ async def _with_result(
     except (NodeRefused, AnswerUnreadable) as error:
         # An answer may stay unreadable, such as what an older program let a task leave.
         gone = isinstance(error, NodeRefused) and error.rule == NOT_FOUND
-        return _for_store(seen.hub, store, away) if gone or _is_late(seen, end) else None
+        late = _unheard(away, end, kept, "it let go of it" if gone else "it could not tell")
+        return _for_store(seen.hub, store, late) if gone or _is_late(seen, end) else None
     except ArcError:
         return None
     if shown.task.state != end.state:
@@ -75,6 +78,15 @@ async def _with_result(
         damaged: JsonObject = {"sha256": shown.output_sha256, "because": f"{end.node}: {DAMAGED}"}
         return _for_store(seen.hub, store, away if kept else {**away, **damaged})
     return _for_store(seen.hub, store, {**told, **left}, dag=shown.task.dag)
+
+
+def _unheard(told: JsonObject, end: EndHeard, kept: JsonObject, why: str) -> JsonObject:
+    """The same, with the reason why nobody says what it left: it may have left something. No word
+    of a node's own is in it, for whoever is told may not know any.
+    """
+    if kept or end.because or end.state != COMPLETED:
+        return told
+    return {**told, "because": f"what it left on {end.node} was not heard: {why}"}
 
 
 def _note_damage(seen: Look, end: EndHeard) -> None:

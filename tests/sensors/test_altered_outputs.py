@@ -16,6 +16,7 @@ from agent_node.store import elsewhere
 from agent_node.store.inputs import InputDamaged
 from agent_node.strict import JsonObject
 from arc import leaving
+from arc.errors import NodeRefused
 from arc.operations.status import status
 from arc.operations.tasks_move import tasks_move
 from tests.builders import uid
@@ -164,6 +165,30 @@ def test_the_hash_of_a_damaged_output_is_told_to_nobody_who_may_not_know_the_out
     (end,) = heard
     assert "sha256" not in end
     assert str(end["because"]).startswith("withheld: ")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_end_of_which_nobody_says_what_it_left_is_told_with_the_reason(
+    day: Scene, *, gone: bool
+) -> None:
+    """Fails where it is told as the end of a task that left nothing."""
+    if gone:
+        def forgot(do: str, asked: JsonObject, result: JsonObject) -> JsonObject:
+            if do == "show":
+                raise NodeRefused("loom", "not_found", f"loom has no task {uid(1)}")
+            return result
+
+        day.hub.links["loom"] = LyingLink(day.hub.links["loom"], forgot)
+    day.run(HEALTH)
+    if not gone:
+        day.off("loom")
+    heard = told_to(day, "forge")
+    day.passes(WAITED_S)
+    day.run(GRAPHS)
+    (end,) = heard
+    assert (end["state"], "output" in end, "sha256" in end) == ("COMPLETED", False, False)
+    why = "it let go of it" if gone else "it is away"
+    assert end["because"] == f"what it left on loom was not heard: {why}"
 
 
 def test_what_waits_for_a_damaged_output_waits_for_a_person_and_is_named_once(day: Scene) -> None:
