@@ -20,6 +20,8 @@ from .graph_finding import find_graph
 if TYPE_CHECKING:
     from arc.hub import Hub
 
+_TIES = ("depends_on", "dag", "context_refs")
+
 
 class NoSuchGraph(NotFound):
     """No graph takes new tasks under that name; nothing was added. `rule` is as of a queue."""
@@ -27,9 +29,6 @@ class NoSuchGraph(NotFound):
     def __init__(self, text: str, rule: str, *, hint: str = "") -> None:
         super().__init__(text, hint=hint)
         self.rule = rule
-
-
-_TIES = ("depends_on", "dag", "context_refs")
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ BREAKS = NodeSilent("iris", "trying SFTP: no answer within 10s")
     ids=["new", "new again", "of a run that broke off", "another of such a run", "in service",
          "another in service", "without limits"],
 )  # fmt: skip
-async def test_a_key_that_could_not_be_tried_stays_only_where_it_was_tried_before(
+async def test_a_key_that_could_not_be_tried_stays_only_where_it_was_before(
     at: str, was: tuple[str, ...], tried: bool, stays: tuple[str, ...]
 ) -> None:
     """Guard: `no_untried_key`. Without it a line that nobody has tried to the end stays. Seen to
