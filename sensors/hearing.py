@@ -18,7 +18,7 @@ from agent_node.task import Task
 from agent_node.ulid import is_ulid
 from arc.asking import read_events, read_listed
 from arc.decisions.lives import lives_of
-from arc.decisions.notices import of_events
+from arc.decisions.notices import NOT_FOLLOWED, of_events
 from arc.decisions.outbox import JoinHeard
 from arc.decisions.tallying import Tally, tally_events
 from arc.decisions.view import NodeSeen
@@ -140,12 +140,16 @@ def _tally(
 def _note_news(
     hub: Hub, node: NodeSeen, events: Sequence[JsonObject], *, anew: bool
 ) -> None:
-    """What people are to be told of. A history that is heard from its start is no news."""
-    if not hub.settings.notify:
-        return
+    """What people are to be told of. A history that is heard from its start is no news. Where
+    nobody is told of anything, what `arc status` shows out of it is noted all the same.
+    """
     since = hub.clock.now() - (NEWS_ANEW if anew else NEWS)
     some = [(event, at) for event in events if (at := _at(hub, node, event)) >= since]
-    hub.journal.notices.note(of_events(node.name, node.report.incarnation, some))
+    news, told = of_events(node.name, node.report.incarnation, some), hub.settings.notify
+    things = [one for one in news if told or one.kind == NOT_FOLLOWED]
+    if things and not told:
+        hub.journal.notices.receivers(())  # one that comes back later is not told of these
+    hub.journal.notices.note(things)
 
 
 def _births(node: NodeSeen, events: Sequence[JsonObject]) -> list[JoinHeard]:

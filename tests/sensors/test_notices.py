@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -374,8 +375,7 @@ def test_a_dead_letter_is_heard_from_its_node_and_told(tmp_path: Path) -> None:
     told = tmp_path / "told"
     with a_desk(tmp_path, a_program(told)) as desk:
         dies(desk, "iris", 1)
-        health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
-        asyncio.run(health.run(desk.hub, desk.clock.now()))
+        heard(desk)
         assert look(desk).acted == 1
         (notice,) = read(told)
         assert notice["groups"][0]["kind"] == "dead_letter"
@@ -392,8 +392,7 @@ def test_a_graph_of_the_hub_that_ends_badly_is_told(tmp_path: Path) -> None:
     assert desk.arc("schedules", "run", "g").code == 0
     (task,) = desk.arc("tasks", "list", "--json").data["tasks"]
     assert desk.arc("tasks", "cancel", task["uid"], "--reason", "no").code == 0
-    health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
-    asyncio.run(health.run(desk.hub, desk.clock.now()))
+    heard(desk)
     assert look(desk).acted == 1
     (group,) = read(told)[0]["groups"]
     assert group["kind"] == "graph_failed"
@@ -401,29 +400,60 @@ def test_a_graph_of_the_hub_that_ends_badly_is_told(tmp_path: Path) -> None:
     desk.close()
 
 
+def ends_early(desk: Desk, dag: str) -> None:
+    """A graph of iris completes, and what follows it cannot: its key is taken. The hub hears it."""
+    follows = {"title": "later", "tasks": {"ship": {"subject": "ship", "key": "k"}}}
+    graph: Any = {"id": dag, "title": "nightly", "then": follows,
+                  "tasks": {"build": {"uid": uid(1), "subject": "build"}}}  # fmt: skip
+    asyncio.run(desk.nodes.link("iris").ask("submit", {"graph": graph, "by": "human:ann"}))
+    store = desk.nodes.machines["iris"].store
+    claimed = store.apply(c.Claim("iris"))
+    assert isinstance(claimed, c.Claimed)
+    desk.waits("iris", 2, key="k")
+    store.apply(c.Started(uid(1), claimed.n, 4242, 99, desk.clock.boot_id()))
+    store.apply(c.Finish(uid(1), claimed.n, c.Result("completed", duration_s=1.0)))
+    heard(desk)
+
+
+def heard(desk: Desk) -> None:
+    """The hub hears what happened on its nodes."""
+    health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
+    asyncio.run(health.run(desk.hub, desk.clock.now()))
+
+
+def not_submitted(desk: Desk) -> list[tuple[str, str]]:
+    return [(one["node"], one["try"]) for one in desk.arc("status", "--json").data["needs_you"]
+            if "not submitted" in one["text"]]  # fmt: skip
+
+
 def test_a_chain_of_graphs_that_ends_early_is_told_and_needs_a_person(tmp_path: Path) -> None:
     """Seen to fail: the first had completed, and nobody heard that the second never began."""
-    told = tmp_path / "told"
-    follows = {"title": "later", "tasks": {"ship": {"subject": "ship", "key": "k"}}}
-    graph: Any = {"id": (dag := uid(900)), "title": "nightly", "then": follows,
-                  "tasks": {"build": {"uid": uid(1), "subject": "build"}}}  # fmt: skip
+    told, dag = tmp_path / "told", uid(900)
     with a_desk(tmp_path, a_program(told)) as desk:
-        asyncio.run(desk.nodes.link("iris").ask("submit", {"graph": graph, "by": "human:ann"}))
-        store = desk.nodes.machines["iris"].store
-        claimed = store.apply(c.Claim("iris"))
-        assert isinstance(claimed, c.Claimed)
-        desk.waits("iris", 2, key="k")
-        store.apply(c.Started(uid(1), claimed.n, 4242, 99, desk.clock.boot_id()))
-        store.apply(c.Finish(uid(1), claimed.n, c.Result("completed", duration_s=1.0)))
-        health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
-        asyncio.run(health.run(desk.hub, desk.clock.now()))
+        ends_early(desk, dag)
         look(desk)
         (group,) = read(told)[0]["groups"]
         said = f"{dag}: it completed, and the graph that follows was not submitted: "
         assert (group["kind"], group["things"][0]["text"].startswith(said)) == (
             "graph_not_followed", True)  # fmt: skip
-        needs = [one for one in desk.arc("status", "--json").data["needs_you"]
-                 if "not submitted" in one["text"]]  # fmt: skip
-        assert [(one["node"], one["try"]) for one in needs] == [("iris", f"arc dag show {dag}")]
+        assert not_submitted(desk) == [("iris", f"arc dag show {dag}")]
         desk.minutes_pass(8 * 24 * 60)
         assert "not submitted" not in desk.arc("status").out, "after a week it is history"
+
+
+def test_a_chain_that_ends_early_needs_a_person_where_nobody_is_told(tmp_path: Path) -> None:
+    """Seen to fail: it stood there only where `notify` named somebody. Nothing else is noted, and
+    a receiver that comes back is told of nothing that happened without it.
+    """
+    told, dag = tmp_path / "told", uid(900)
+    with a_desk(tmp_path, a_program(told)) as desk:
+        pager = desk.hub.settings
+        desk.hub.settings = replace(pager, notify=())
+        dies(desk, "iris", 3)
+        ends_early(desk, dag)
+        assert not_submitted(desk) == [("iris", f"arc dag show {dag}")]
+        noted = desk.hub.journal._rows.read("SELECT kind FROM notice")
+        assert noted == [{"kind": "graph_not_followed"}]
+        desk.hub.settings = pager
+        assert look(desk).outcome == "skipped"
+        assert read(told) == []
