@@ -125,6 +125,11 @@ class NodeBook:
         rows = self._rows.read("SELECT * FROM alert WHERE ended_at IS NULL ORDER BY node, rule")
         return tuple(_alert(row).alert for row in rows)
 
+    def troubles(self) -> tuple[AlertLine, ...]:
+        """The same, each with when it began, oldest first."""
+        rows = self._rows.read("SELECT * FROM alert WHERE ended_at IS NULL ORDER BY id")
+        return tuple(map(_alert, rows))
+
     def alerts(self, limit: int = 100) -> tuple[AlertLine, ...]:
         """Alerts, newest first."""
         rows = self._rows.read("SELECT * FROM alert ORDER BY id DESC LIMIT ?", [limit])

@@ -45,20 +45,23 @@ class NoticeBook:
                     "INSERT OR IGNORE INTO notice (kind, thing, node, text, at)"
                     " VALUES (?,?,?,?,?)", rows)  # fmt: skip
 
-    def note_troubles(self, standing: Iterable[Happened]) -> None:
+    def note_troubles(self, standing: Iterable[Happened], *, stays_s: float) -> None:
         """What troubles stand: of each node so many are noted that began in 24 hours. One more is
-        noted when there is room again and it still stands: nobody is left untold for good.
+        noted when there is room again, or once it has stood for `stays_s`: what comes and goes is
+        told so often and no more, and nobody is left untold of what stays.
         """
-        since = iso(self._clock.now() - timedelta(days=1))
+        now = self._clock.now()
+        since, stays = iso(now - timedelta(days=1)), now - timedelta(seconds=stays_s)
         rows = [(one.kind, one.thing, one.node, one.text, iso(one.at), one.kind, one.thing,
-                 one.node, *TROUBLES, since, ALERTS_A_DAY) for one in standing]  # fmt: skip
+                 int(one.at <= stays), one.node, *TROUBLES, since, ALERTS_A_DAY)
+                for one in standing]  # fmt: skip
         if rows:
             with self._rows.transaction():
                 self._rows.write_many(
                     "INSERT INTO notice (kind, thing, node, text, at) SELECT ?,?,?,?,?"
                     " WHERE NOT EXISTS (SELECT 1 FROM notice WHERE kind = ? AND thing = ?)"
-                    " AND (SELECT count(*) FROM notice WHERE node = ? AND kind IN (?,?)"
-                    " AND at > ?) < ?", rows)  # fmt: skip
+                    " AND (? OR (SELECT count(*) FROM notice WHERE node = ? AND kind IN (?,?)"
+                    " AND at > ?) < ?)", rows)  # fmt: skip
 
     def receivers(self, names: Iterable[str]) -> dict[str, Receiver]:
         """Each of these, new ones from now on; those that are not named are forgotten."""

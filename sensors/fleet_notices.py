@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 EVERY_S = 30.0
-ALERTS_MAX = 500
 
 
 class FleetNotices:
@@ -45,8 +44,8 @@ class FleetNotices:
         receivers = book.receivers(one.name for one in entries)
         book.note_troubles(filter(None, (
             of_alert(line.alert.node, line.alert.rule, line.alert.because, line.at)
-            for line in reversed(hub.journal.nodes.alerts(ALERTS_MAX)) if line.ended_at is None
-        )))  # fmt: skip
+            for line in hub.journal.nodes.troubles()
+        )), stays_s=hub.settings.health.stale_after_s)  # fmt: skip
         waiting = [(entry, receivers[entry.name], book.waiting(receivers[entry.name], entry.on))
                    for entry in entries]  # fmt: skip
         due = [
