@@ -159,7 +159,7 @@ def machine_failed(error: BaseException) -> MachineFailed | None:
 
 
 class SensorBroken(ArcError):
-    """A sensor cannot be used: it is no sensor, or its name is taken. The others run on."""
+    """A sensor cannot be used: it is none, its name is taken, or it failed. Others run on."""
 
     code = "ARC-SENSOR"
 

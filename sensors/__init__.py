@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from inspect import iscoroutinefunction
 
 from arc.errors import SensorBroken
 from arc.sensor import EVERY_SENSORS, Answering, Sensor
@@ -77,6 +78,9 @@ def _load(point: EntryPoint, settings: FleetSettings) -> Sensor:
     if own and not isinstance(sensor, Answering):
         raise SensorBroken(f"{point.value}: offers {', '.join(own)} and has no answer() to it",
                            hint="a word beside status and run is answered by the sensor itself")
+    if own and not iscoroutinefunction(sensor.answer):
+        raise SensorBroken(f"{point.value}: its answer() is no coroutine",
+                           hint="write: async def answer(self, hub, verb, words)")
     entry = settings.sensors.get(name)
     if entry is not None:
         sensor.every_s = entry.every_s

@@ -69,6 +69,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "agent_node/cli/running.py": "the top of the command line: one line instead of a traceback",
     "arc/cli/running.py": "the top of the command line: one line instead of a traceback",
     "arc/schedule.py": "around a sensor: its run ends, the others and the hub go on",
+    "arc/operations/skills.py": "around another package's answer: it ends, the hub goes on",
     "arc/reception.py": "around one operation: it ends, the hub goes on",
     "sensors/__init__.py": "around loading another package's sensor: ours run on",
 }

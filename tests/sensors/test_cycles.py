@@ -536,17 +536,19 @@ def test_a_sensor_of_another_package_runs_beside_ours_and_a_broken_one_is_a_find
         EntryPoint("odd", f"{__name__}:Odd", "arc.sensors"),
         EntryPoint("mute", f"{__name__}:Mute", "arc.sensors"),
         EntryPoint("able", f"{__name__}:Able", "arc.sensors"),
+        EntryPoint("plain", f"{__name__}:Plain", "arc.sensors"),
     ]
     import sys
 
     here = ModuleType(__name__)
-    vars(here).update(Good=Good, Twin=Twin, Odd=Odd, Mute=Mute, Able=Able)
+    vars(here).update(Good=Good, Twin=Twin, Odd=Odd, Mute=Mute, Able=Able, Plain=Plain)
     sys.modules.setdefault(__name__, here)
     found = find_sensors(settings_for(tmp_path), offered=offered)
     assert [one.name for one in found.sensors] == [
         "fleet-health", "fleet-graphs", "fleet-router", "fleet-rebalance", "able", "good"]
     said = sorted(str(error) for error in found.broken)
-    assert len(said) == 4
+    assert len(said) == 5
+    assert any("Plain: its answer() is no coroutine" in one for one in said)
     assert any("Mute: offers verify and has no answer() to it" in one for one in said)
     assert any("the name 'fleet-health' is taken" in one for one in said)
     assert any("no_such_package" in one for one in said)
@@ -569,6 +571,15 @@ class Odd:
 
 class Mute(Good):
     name, verbs = "mute", {"status": "the last run", "verify": "whether all is well"}
+
+
+class Plain(Mute):
+    """Seen to fail: it was loaded, and typing its word ended as a fault of ours."""
+
+    name = "plain"
+
+    def answer(self, hub: Hub, verb: str, words: Sequence[str]) -> str:
+        return "well"
 
 
 class Able(Mute):
