@@ -33,6 +33,13 @@ async def set_allowance(hub: Hub) -> None:
     hub.allowance = wanted
 
 
+def is_unset(hub: Hub) -> bool:
+    """Whether fleet.yaml says something of money that its queue was not told; asks nobody."""
+    settings, last = hub.settings, hub.journal.work.last(BUDGET, "fleet")
+    wanted = (settings.budget_per_day, settings.urgent_overdraft)
+    return last.spec != str(wanted) if last is not None else wanted[0] is not None
+
+
 async def _stands(hub: Hub, wanted: tuple[str | None, bool]) -> bool:
     """Whether the queue has this very limit: then looking writes nothing."""
     scopes = (await hub.inbox.ask("budget")).get("scopes")

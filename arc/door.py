@@ -97,7 +97,7 @@ def _alone(fleet: Path, op: str, args: JsonObject, by: str) -> Told:
 
     from .config import read_fleet
     from .hub import build_hub
-    from .operations import OPERATIONS, operation
+    from .operations import OPERATIONS, only_looks, operation
 
     if op not in OPERATIONS:
         raise WrongUse(f"there is no operation {op!r}")
@@ -106,7 +106,7 @@ def _alone(fleet: Path, op: str, args: JsonObject, by: str) -> Told:
     async def carried_out() -> Told:
         hub = build_hub(settings)
         try:
-            unset = await _unset_limit(hub)
+            unset = _untold_limit(hub) if only_looks(op, args) else await _unset_limit(hub)
             told = await operation(op)(hub, {**args, "by": by})
             return replace(told, warnings=(*unset, *told.warnings))
         finally:
@@ -126,6 +126,15 @@ async def _unset_limit(hub: Hub) -> tuple[str, ...]:
     except ArcError as error:
         return (f"the limit in {hub.settings.file.name} (budget) was not set: {error}",)
     return ()
+
+
+def _untold_limit(hub: Hub) -> tuple[str, ...]:
+    """The same for who only looks: nothing is set, and the queue is not so much as opened."""
+    from .allowance import is_unset
+
+    text = (f"the limit in {hub.settings.file.name} (budget) is not set yet: the next command that "
+            "changes something sets it, or arc up")  # fmt: skip
+    return (text,) if is_unset(hub) else ()
 
 
 def _names_a_state(fleet: Path) -> bool:

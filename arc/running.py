@@ -15,7 +15,7 @@ from agent_node.strict import JsonObject
 
 from .allowance import set_allowance
 from .endings import Endings
-from .errors import ArcError, MachineFailed
+from .errors import ArcError, LinkError, MachineFailed, OtherHub
 from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
@@ -214,14 +214,24 @@ async def run_hub(
 
 
 async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:
-    """Each enabled sensor, one after the other: what the first finds out helps the next. None runs
-    where the day's limit cannot be set.
+    """Each enabled sensor, one after the other: what the first finds out helps the next. None that
+    gives work away runs where the day's limit cannot be set.
     """
-    await set_allowance(hub)
+    schedule.none_gives = await _unset_limit(hub)
     for sensor in hub.sensors:
         if schedule.enabled(sensor.name) and not ended.is_set():
             await schedule.run_now(sensor.name, ONCE)
             hub.fuse.check()
+
+
+async def _unset_limit(hub: Hub) -> ArcError | None:
+    """Why the hub's own queue took no word of the day's limit; None: it holds."""
+    try:
+        await set_allowance(hub)
+    except (LinkError, OtherHub) as error:
+        hub.fuse.check()
+        return error
+    return None
 
 
 async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -> None:

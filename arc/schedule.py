@@ -19,7 +19,7 @@ from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
 from agent_node.strict import JsonObject
 
 from .errors import ArcError, NotFound, StateBroken, machine_failed
-from .sensor import QUIET_S, Sensor, SensorReport, Wakeful, is_quiet, skipped
+from .sensor import QUIET_S, Sensor, SensorReport, Wakeful, gives_away, is_quiet, skipped
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -57,6 +57,7 @@ class Schedule:
         # Where every event may start a run, those that found nothing to do are counted and not
         # written down: they would push out of the journal what somebody may look for.
         self.woken_in_vain: Counter[str] = Counter()
+        self.none_gives: ArcError | None = None  # why no sensor that gives work away may run
         self._written: dict[str, float] = {}  # sensor: when a run of it was written down last
 
     def start(self) -> None:
@@ -168,6 +169,10 @@ class Schedule:
 
     async def _run(self, sensor: Sensor, because: str, woken: frozenset[str]) -> SensorReport:
         began, name = self._hub.clock.now(), sensor.name
+        if self.none_gives is not None and gives_away(sensor):
+            kept = self.none_gives
+            report = _failed(sensor, kept.code, f"left out: {kept}", hint=kept.hint)
+            return self._tell(RunTold(None, began, because, report))
         since = self.under_way_s(name)
         if since is not None:
             why = f"the previous run is still going ({since:.0f} s)"

@@ -95,6 +95,13 @@ def is_quiet(sensor: Sensor) -> bool:
     return bool(getattr(sensor, "quiet", False))
 
 
+def gives_away(sensor: Sensor) -> bool:
+    """Whether a run may give work to a node, of which a limit could speak; one that does not say
+    so may.
+    """
+    return bool(getattr(sensor, "gives_away", True))
+
+
 @runtime_checkable
 class Wakeful(Protocol):
     """A sensor that can also be run for a few nodes at once, when they say that they have news."""

@@ -40,6 +40,7 @@ class FleetGraphs:
     """
 
     name = "fleet-graphs"
+    gives_away = False
     verbs: Mapping[str, str] = {
         "status": "the last run: who waits for how many tasks elsewhere, and what was told",
         "tell": "run now",

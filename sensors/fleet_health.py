@@ -40,6 +40,7 @@ class FleetHealth:
     """
 
     name = "fleet-health"
+    gives_away = False
     verbs: Mapping[str, str] = {
         "status": "each node as it was judged last: its state, idle since when, what is wrong",
         "check": "run now",

@@ -31,6 +31,7 @@ class FleetNotices:
     """
 
     name = "fleet-notices"
+    gives_away = False
     verbs: Mapping[str, str] = {"status": "what was told last", "run": "look now"}
     quiet = True  # a round without news is not written down
 

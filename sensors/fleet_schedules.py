@@ -55,6 +55,7 @@ class FleetSchedules:
     """
 
     name = "fleet-schedules"
+    gives_away = False
     verbs: Mapping[str, str] = {
         "status": "what the last round added",
         "run": "look now",

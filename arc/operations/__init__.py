@@ -96,6 +96,20 @@ OPERATIONS: dict[str, str] = {
     "config.seen": "config_seen",
 }
 
+# These change nothing, whatever they are asked; what stands in no list may.
+LOOKS = frozenset((
+    "status", "page.now", "plan", "why.task", "why.node", "tasks.list", "tasks.count", "tasks.show",
+    "dag.list", "dag.show", "nodes.list", "nodes.show", "nodes.logs", "sensors.list",
+    "sensors.history", "sensors.show", "skills.show", "skills.status", "doubts.list", "log",
+    "metrics", "schedules.list", "schedules.show", "dead.list", "dead.show", "webhooks.list",
+    "webhooks.show", "notify.list", "budget", "doctor", "config.seen",
+))  # fmt: skip
+
+
+def only_looks(name: str, args: JsonObject) -> bool:
+    """Whether this leaves everything as it is: it only looks, or is no more than tried."""
+    return name in LOOKS or args.get("dry_run") is True
+
 
 def operation(name: str) -> Operation:
     """The function behind a name; its module is loaded when it is first asked for.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
+from arc.allowance import is_unset
 from arc.asking import ENTRIES_MAX, reading
 from arc.decisions.tallying import UNIT
 from arc.looking import INBOX
@@ -18,6 +19,7 @@ from .everybody import ask_all, not_asked
 if TYPE_CHECKING:
     from arc.hub import Hub
 
+FLEET = "fleet"
 COSTS = "task_cost_usd_total"
 MONEY_MAX = 64
 WAITING_MAX = 2**53
@@ -36,13 +38,33 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
          "spent_today_usd": _own(answers.said.get(name, []))}
         for name in names
     ]  # fmt: skip
+    scopes = [one for name in sorted(answers.said) for one in answers.said[name]
+              if one["limit_usd"] is not None]  # fmt: skip
     data: JsonObject = {
-        "scopes": [one for name in sorted(answers.said) for one in answers.said[name]
-                   if one["limit_usd"] is not None],
+        "scopes": [*_as_written(hub, scopes)],
         "nodes": nodes, "heard_today_usd": money(sum(heard.values())),
         "unread": [*sorted(answers.failed)],
     }  # fmt: skip
     return Told(data, 3 if answers.failed else 0, answers.partial, not_asked(hub))
+
+
+def _as_written(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
+    """Where no hub runs and the queue has yet to be told what fleet.yaml says of the fleet's day,
+    what fleet.yaml says: of its figures those that the queue has.
+    """
+    if hub.schedule is not None or not is_unset(hub):
+        return scopes
+    told = next((one for one in scopes if one["scope"] == FLEET), {})
+    others = [one for one in scopes if one["scope"] != FLEET]
+    limit = hub.settings.budget_per_day
+    if limit is None:
+        return others
+    figures: JsonObject = {name: told.get(name) for name in ("spent_usd", "reserved_usd")}
+    gone = [value for value in figures.values() if isinstance(value, str)]
+    left = str(Decimal(limit) - sum(map(Decimal, gone))) if len(gone) == len(figures) else None
+    return [*others, {"store": INBOX, "scope": FLEET, "limit_usd": limit, **figures,
+                      "remaining_usd": left, "waiting": told.get("waiting"),
+                      "urgent_overdraft": hub.settings.urgent_overdraft}]
 
 
 def scopes_of(node: str, said: JsonObject) -> list[JsonObject]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,24 @@ import pytest
 
 from agent_node.clock import SystemClock
 from agent_node.strict import JsonObject
+from arc import running
 from arc.allowance import set_allowance
-from arc.errors import NodeUnreachable, StateBroken
+from arc.errors import MachineFailed, NodeUnreachable, StateBroken
 from arc.hub import Hub
+from arc.journal import Journal
 from arc.listening import Listening
+from arc.operations import LOOKS, OPERATIONS
 from arc.reception import Reception
 from arc.running import Upkeep, run_hub
 from arc.schedule import Schedule
-from arc.settings import NodeEntry
+from arc.sensor import gives_away
+from arc.settings import FleetSettings, NodeEntry, NotifyEntry, ScheduleEntry
+from sensors import find_sensors
 from tests.builders import uid
 from tests.fleet.machines import MachineClock
 from tests.hub.cli.desk import RealFleet
-from tests.hub_builders import Counting, a_hub
+from tests.hub.test_fuse import meets_a_bad_disk
+from tests.hub_builders import Counting, a_hub, settings_for
 from tests.hub_nodes import some_nodes
 
 
@@ -96,14 +104,65 @@ async def test_one_round_by_hand_gives_nothing_away_beyond_the_day(tmp_path: Pat
     assert moved == [1, 0]
 
 
-async def test_a_round_whose_limit_cannot_be_set_is_none(tmp_path: Path) -> None:
-    """Nothing is given away on a limit that may be another one, and the reason is said."""
-    sensor = Counting("a", 300)
-    hub = a_hub(tmp_path, SystemClock(), sensors=[sensor], nodes=(), budget_per_day="1")
+class Looking(Counting):
+    """A sensor that gives no work to any node."""
+
+    gives_away = False
+
+
+async def test_a_round_whose_limit_cannot_be_set_gives_nothing_away(tmp_path: Path) -> None:
+    """Nothing is given away on a limit that may be another one, and the reason is said. Seen to
+    fail: health and notices did not run either.
+    """
+    gives = Counting("a", 300)
+    looks = Looking("b", 300, lambda: asks_for_a(hub))
+    hub = a_hub(tmp_path, SystemClock(), sensors=[gives, looks], nodes=(), budget_per_day="1")
+
+    async def asks_for_a(hub: Hub) -> None:
+        """As `fleet-graphs` does of the router."""
+        assert hub.schedule is not None
+        hub.schedule.soon("a", "a graph went on", woken=frozenset())
+
     (tmp_path / ".arc" / "inbox").write_text("no folder")
-    with pytest.raises(NodeUnreachable, match="inbox"):
+    told = await run_hub(hub, once=True)
+    assert (gives.began, len(looks.began)) == ([], 1)
+    assert [(one.report.sensor, one.report.outcome) for one in told] == [
+        ("a", "failed"), ("b", "done"), ("a", "failed")]
+    assert told[0].report.summary.startswith("failed: left out: inbox: ")
+
+
+def test_who_gives_work_away_waits_for_the_limit(tmp_path: Path) -> None:
+    """Of ours these two, and whatever another package brings."""
+    giving = {one.name for one in find_sensors(every_one(tmp_path), offered=()).sensors
+              if gives_away(one)}  # fmt: skip
+    assert giving == {"fleet-router", "fleet-rebalance"}
+    assert gives_away(Counting("of another package", 300))
+
+
+def every_one(place: Path) -> FleetSettings:
+    """A fleet.yaml that gives every sensor of ours something to do."""
+    return settings_for(place, notify=(NotifyEntry("ada", ("parked",), command=("true",)),),
+                        schedules=(ScheduleEntry("night", "0 2 * * *", task={"subject": "x"}),))
+
+
+async def test_a_disk_that_breaks_over_the_limit_ends_the_hub_and_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: it ended as a node that was not reached, and the log had no line of it."""
+    looks = Looking("b", 300)
+    hub = a_hub(tmp_path, SystemClock(), sensors=[looks], nodes=(), budget_per_day="1")
+
+    async def breaks(hub: Hub) -> None:
+        await meets_a_bad_disk(hub)
+        raise NodeUnreachable("inbox", "its disk failed")
+
+    monkeypatch.setattr(running, "set_allowance", breaks)
+    with pytest.raises(MachineFailed, match="its disk failed"):
         await run_hub(hub, once=True)
-    assert sensor.began == []
+    assert looks.began == []
+    journal = Journal(tmp_path / ".arc" / "journal.db", SystemClock())
+    assert [line.event for line in journal.runs.lines()].count("inbox_disk_broken") == 1
+    journal.close()
 
 
 async def test_the_limit_holds_before_the_first_sensor_runs(
@@ -153,8 +212,10 @@ def test_without_a_hub_the_limit_is_told_and_obeyed(real: RealFleet) -> None:
     """Seen to fail: `arc budget` said that no limit was set, and the router went by none."""
     real.file.write_text(real.file.read_text() + 'budget: {per_day: "1"}\n')
     (limit,) = real.arc("budget", "--json").data["scopes"]
-    assert (limit["scope"], limit["limit_usd"], limit["remaining_usd"]) == ("fleet", "1", "1")
+    assert (limit["scope"], limit["limit_usd"], limit["remaining_usd"]) == ("fleet", "1", None)
     added = real.arc("tasks", "add", "work", "--max-cost", "5", "--json")
+    (limit,) = real.arc("budget", "--json").data["scopes"]
+    assert (limit["scope"], limit["limit_usd"], limit["remaining_usd"]) == ("fleet", "1", "1")
     real.arc("sensors", "run", "fleet-router")
     task = real.arc("tasks", "show", added.data["results"][0]["uid"], "--json").data["task"]
     assert (task["state"], "over_budget" in str(task["blocked_by"])) == ("PENDING", True)
@@ -165,7 +226,34 @@ def test_a_limit_that_cannot_be_set_is_said_with_what_was_asked(real: RealFleet)
     real.file.write_text(real.file.read_text() + 'budget: {per_day: "1"}\n')
     (real.place / ".arc").mkdir(mode=0o700)
     (real.place / ".arc" / "inbox").write_text("no folder")
+    ran = real.arc("sensors", "run", "fleet-health")
+    assert "the limit in fleet.yaml (budget) was not set: inbox: " in ran.err
     ran = real.arc("budget")
     assert ran.code == 3
-    assert "the limit in fleet.yaml (budget) was not set: inbox: " in ran.err
-    assert "where it could be seen; not inbox" in ran.out
+    assert "inbox: the hub's own queue cannot be opened" in ran.err
+
+
+def test_who_only_looks_sets_no_limit_and_is_told_so(real: RealFleet) -> None:
+    """Seen to fail: `arc plan`, and whatever was only tried, set a changed limit, and `arc log`
+    opened the queue.
+    """
+    real.file.write_text(real.file.read_text() + 'budget: {per_day: "1"}\n')
+    inbox = real.place / ".arc" / "inbox"
+    assert "the limit in fleet.yaml (budget) is not set yet" in real.arc("log").err
+    assert not inbox.exists(), "nobody had anything to look for in it"
+    real.arc("plan")
+    real.arc("nodes", "pause", "iris", "--dry-run")
+    assert limits(real) == []
+    real.arc("tasks", "add", "work")
+    assert limits(real) == ["1"]
+    assert real.arc("log").err == ""
+
+
+def limits(real: RealFleet) -> list[str]:
+    """The limits that stand in the hub's own queue."""
+    with closing(sqlite3.connect(real.place / ".arc" / "inbox" / "queue.db")) as database:
+        return [limit for (limit,) in database.execute("SELECT limit_usd FROM budget")]
+
+
+def test_what_only_looks_is_an_operation() -> None:
+    assert OPERATIONS.keys() >= LOOKS
