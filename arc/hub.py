@@ -145,6 +145,7 @@ class Hub:
 
     async def _follow(self, settings: FleetSettings, *, reopen: bool = False) -> bool:
         async with self.moving:
+            self.fuse.check()  # what a new link to the inbox would read may not be on the disk
             old, self.settings = self.settings, settings
             if settings is not old:
                 self.read_at = self.clock.now()
@@ -211,7 +212,11 @@ def _open(
     settings: FleetSettings, journal: Journal, lease: Lease, *, clock: Clock, rng: random.Random,
     fuse: Fuse, skip: frozenset[str],
 ) -> dict[str, Link]:  # fmt: skip
-    """Links for every node but those in `skip` and those that are suspended; none is opened yet."""
+    """Links for every node but those in `skip` and those that are suspended; none is opened yet.
+
+    `MachineFailed` once the fuse is blown, which may have been while the old ones were closed.
+    """
+    fuse.check()
     words = HelloWords(
         fleet=settings.fleet, hub=settings.hub, term=lease.term, instance=lease.instance,
         domains=domain_table(settings.domains),

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,6 +62,41 @@ async def test_the_hub_ends_and_says_why(tmp_path: Path, *, once: bool) -> None:
     assert [line.event for line in journal.runs.lines()].count("inbox_disk_broken") == 1
     journal.close()
     await a_hub(tmp_path, SystemClock()).close()  # lease and lock are free
+
+
+@pytest.mark.parametrize("reopen", [True, False])
+async def test_a_queue_whose_disk_failed_is_not_opened_again_by_this_hub(
+    tmp_path: Path, *, reopen: bool
+) -> None:
+    """Seen to fail: other domains in fleet.yaml made a new link, and this process read on from
+    pages whose sync had failed.
+    """
+    hub = a_hub(tmp_path, SystemClock(), nodes=(), sensors=[])
+    await meets_a_bad_disk(hub)
+    inbox = hub.inbox
+    follows = (hub._follow(hub.settings, reopen=True) if reopen
+               else hub.follow(replace(hub.settings, domains=())))  # fmt: skip
+    with pytest.raises(MachineFailed, match="its disk failed"):
+        await follows
+    assert hub.inbox is hub.links["inbox"] is inbox
+    with pytest.raises(LinkError, match="its disk failed"):
+        await hub.inbox.ask("status")
+    await hub.close()
+
+
+async def test_nor_if_it_failed_while_the_old_links_were_closed(tmp_path: Path) -> None:
+    hub = a_hub(tmp_path, SystemClock(), nodes=(), sensors=[])
+    inbox = cast("Any", hub.inbox)
+    closes = inbox.close
+
+    async def breaks() -> None:
+        await meets_a_bad_disk(hub)
+        await closes()
+
+    inbox.close = breaks
+    with pytest.raises(MachineFailed, match="its disk failed"):
+        await hub.follow(replace(hub.settings, domains=()))
+    await hub.close()
 
 
 def test_the_next_hub_has_each_task_once(
