@@ -67,7 +67,8 @@ class Upkeep:
         """
         await self._take(
             self._follow_file, self._allow, self.hub.follow_words, self.listening.follow,
-            self._tell_owed, self._keep_house, self._tell_ends,
+            self._tell_owed, self._forget_sources, self._keep_door, self._keep_time, self._prune,
+            self._tell_ends,
         )  # fmt: skip
 
     async def before_all(self) -> None:
@@ -92,12 +93,12 @@ class Upkeep:
     async def _tell_owed(self) -> None:
         await tell_owed(self.hub)
 
-    async def _keep_house(self) -> None:
-        self._forget_sources()
+    async def _keep_door(self) -> None:
         if self.reception is not None:
             await self.reception.keep()
+
+    async def _keep_time(self) -> None:
         self.schedule.keep_time()
-        self._prune()
 
     async def _follow_file(self) -> None:
         """A file that cannot be read leaves the last good settings in force."""
@@ -118,19 +119,19 @@ class Upkeep:
         self.hub.journal.runs.log("settings_followed")
         self.say(f"{settings.file.name} changed: {len(settings.nodes)} nodes, {settings.policy}")
 
-    def _forget_sources(self) -> None:
+    async def _forget_sources(self) -> None:
         """What was taken out of fleet.yaml begins anew when it comes back, as if never seen."""
         settings = self.hub.settings
         if settings is self.sources_of:
             return
-        self.sources_of = settings
         self.hub.journal.work.forget_others([
             *((CRON, one.name) for one in settings.schedules),
             *((FILES, one.name) for one in settings.watch_files),
             *((WATCH, one.name) for one in settings.watch),
         ])  # fmt: skip
+        self.sources_of = settings
 
-    def _prune(self) -> None:
+    async def _prune(self) -> None:
         now = self.hub.clock.boottime()
         if now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now

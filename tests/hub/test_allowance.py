@@ -208,6 +208,32 @@ async def test_a_trouble_beside_it_keeps_no_limit_from_being_set(
     await hub.close()
 
 
+@pytest.mark.parametrize("fails", ["the door", "the sources"])
+async def test_no_trouble_keeps_the_hub_from_keeping_its_time_and_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """Seen to fail: where the door could not be opened again, the journal grew for ever, and a
+    clock that was set kept every sensor waiting.
+    """
+    hub = a_hub(tmp_path, SystemClock(), sensors=[], nodes=())
+    schedule, done = Schedule(hub), []
+    upkeep = Upkeep(hub, schedule, Listening(hub, schedule), done.append, Reception(hub))
+
+    def breaks(*given: object) -> None:
+        raise StateBroken(f"{fails} cannot be kept")
+
+    if fails == "the door":
+        monkeypatch.setattr(upkeep.reception, "keep", breaks)
+    else:
+        monkeypatch.setattr(hub.journal.work, "forget_others", breaks)
+    monkeypatch.setattr(schedule, "keep_time", lambda: done.append("time"))
+    monkeypatch.setattr(hub.journal, "prune", lambda: done.append("journal"))
+    await upkeep.look()
+    assert done == ["time", "journal", f"{fails} cannot be kept\nthe hub runs on with what it knew"]
+    assert fails == "the door" or upkeep.sources_of is None, "it is tried again"
+    await hub.close()
+
+
 def test_without_a_hub_the_limit_is_told_and_obeyed(real: RealFleet) -> None:
     """Seen to fail: `arc budget` said that no limit was set, and the router went by none."""
     real.file.write_text(real.file.read_text() + 'budget: {per_day: "1"}\n')
