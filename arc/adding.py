@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 SAID_MAX = 500
 UNKNOWN, BAD = "unknown_task", "bad_task"  # as a queue itself would say
+# How a queue says that the same occasion is there under other words. Of the same moment the uid is
+# the same as well. Of a graph, a key or a uid that is taken is that of one of its tasks.
+CONFLICTS = ("key_conflict", "uid_conflict")
+GRAPH_CONFLICTS = ("graph_conflict",)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ async def _add(
         return AddedWork("", "refused", "no_answer", "the hub's own queue said nothing of it")
     because = found.because
     return _once(AddedWork(found.uid, found.outcome, because.rule if because else "",
-                           because.text if because else ""))  # fmt: skip
+                           because.text if because else ""), CONFLICTS)  # fmt: skip
 
 
 def _cannot_wait(uid: str, error: NotFound | BadInput) -> AddedWork:
@@ -90,8 +94,8 @@ def _cannot_wait(uid: str, error: NotFound | BadInput) -> AddedWork:
                      str(error)[:SAID_MAX])  # fmt: skip
 
 
-def _once(added: AddedWork) -> AddedWork:
-    taken = added.outcome == "refused" and added.rule == "key_conflict"
+def _once(added: AddedWork, conflicts: tuple[str, ...]) -> AddedWork:
+    taken = added.outcome == "refused" and added.rule in conflicts
     return AddedWork(added.uid, "exists", added.rule, added.because) if taken else added
 
 
@@ -127,7 +131,7 @@ async def _hand_in(
         return _once(AddedWork(
             answer.text_or("dag", "", 64), outcome, why.text_or("rule", "", 64),
             str(why.values.get("text") or "")[:SAID_MAX],
-        ))  # fmt: skip
+        ), GRAPH_CONFLICTS)  # fmt: skip
 
 
 async def _meant(hub: Hub, fields: JsonObject) -> JsonObject:

@@ -11,7 +11,7 @@ from agent_node.fields import check_size
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import FIELDS
-from arc.adding import Wanted, add_work
+from arc.adding import CONFLICTS, Wanted, add_work
 from arc.decisions.webhooks import NoSuchField, example_for, key_of, task_of
 from arc.errors import ArcError, NotFound
 from arc.journal_deliveries import BEGUN, Delivery
@@ -26,7 +26,6 @@ REFUSED = 1
 SHOWN = 10
 SEAL = 64
 PAYLOAD_MAX = 1024 * 1024  # as JSON; the page takes 256 KiB, in which a number may be written short
-CONFLICTS = ("key_conflict", "uid_conflict")  # of the same second, the uid is the same too
 
 
 class NotTaken(ArcError):
