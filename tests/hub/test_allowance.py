@@ -216,7 +216,8 @@ async def test_no_trouble_keeps_the_hub_from_keeping_its_time_and_its_journal(
     clock that was set kept every sensor waiting.
     """
     hub = a_hub(tmp_path, SystemClock(), sensors=[], nodes=())
-    schedule, done = Schedule(hub), []
+    done: list[str] = []
+    schedule = Schedule(hub)
     upkeep = Upkeep(hub, schedule, Listening(hub, schedule), done.append, Reception(hub))
 
     def breaks(*given: object) -> None:

@@ -195,7 +195,7 @@ class Disks(Counting):
         if verb == "break":
             raise StateBroken("the disk is full", hint="make room")
         if verb == "trip":
-            return str({}[verb])
+            return words[len(words)]
         if verb == "burn":
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         if verb == "hang":
@@ -223,7 +223,7 @@ def test_a_word_of_another_packages_sensor_is_answered_by_the_sensor(desk: Desk)
 
 
 @pytest.mark.parametrize(("verb", "code", "says"), [
-    ("trip", "ARC-SENSOR", "disks: it could not answer trip: KeyError in cli/test_sensors.py:"),
+    ("trip", "ARC-SENSOR", "disks: it could not answer trip: IndexError in cli/test_sensors.py:"),
     ("burn", "ARC-MACHINE", "this machine failed: Input/output error"),
     ("hang", "ARC-SENSOR", "disks: cut off: no answer to hang after 0 s"),
 ])
