@@ -8,8 +8,8 @@ from .errors import BadInput
 from .handover import LIFE_S
 from .lines import Lines
 from .replies import Answers, too_long
-from .requests import Fields
-from .strict import LINE_MAX, decode_object
+from .requests import Fields, read_frame
+from .strict import LINE_MAX
 from .wire import event_line, trouble_line
 
 OWED_HIGH = 1024 * 1024  # owed more than this, a peer has to read before it is answered further
@@ -136,7 +136,7 @@ def read_opening(
     line: bytes, kinds: tuple[SessionKind, ...] = FOR_ALL
 ) -> tuple[Session, bool]:
     """Who talks, by the first line, and whether it waits for a greeting."""
-    said = Fields(decode_object(line))
+    said = Fields(read_frame(line))
     kind = said.word("session", *kinds)
     if kind == "task":
         attempt = said.ulid("uid"), said.whole("attempt", 1, ATTEMPT_MAX)

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from . import fields
 from .errors import BadInput
 from .fields import Check
-from .strict import JsonObject, JsonValue, decode_object, kind_of
+from .strict import JsonObject, JsonValue, decode_object, kind_of, refuse_crowded
 from .ulid import is_ulid
 from .wire import Id
 
@@ -17,6 +17,13 @@ WORD_MAX = 64
 NAME_MAX = 200
 REASON_MAX = 1000
 DIGITS_MAX = 18  # of a place in a list: what a 64-bit number surely holds
+# Commas, colons and opening brackets of one request. The densest that a hub tells at once is 50
+# outputs of nothing but empty lists: two marks in three bytes. As measured, the values of any line
+# of so many take 210 MiB at most. Answers are not bounded so: pages are cut by their bytes alone,
+# and a node that says what is lawful must never be taken for one that lies.
+ENDS_MAX = 50
+_FRAME_MARKS = 1024  # of each, besides its output: its fields, and 64 artifacts by name
+MARKS_MAX = ENDS_MAX * (fields.EXTRA_MAX * 2 // 3 + _FRAME_MARKS)
 
 Word = TypeVar("Word", bound=str)
 
@@ -213,12 +220,29 @@ class Request:
 def read_request(line: bytes) -> Request:
     """The request in this line. `NotARequest`: the talk is over; `BadInput`: this request is."""
     try:
-        values = decode_object(line)
+        values = read_frame(line)
         asked = read_id(values)
         do = _read_do(values)
     except BadInput as error:
         raise NotARequest(str(error)) from error
     return Request(id=asked, do=do, fields=Fields(values))
+
+
+def read_frame(line: bytes) -> JsonObject:
+    """The object in a line that a peer sent unasked; its values cost bounded memory."""
+    refuse_crowded(line, MARKS_MAX)
+    return decode_object(line)
+
+
+def marks_of(value: JsonValue) -> int:
+    """How many commas, colons and opening brackets it takes on the wire, outside its texts."""
+    if isinstance(value, dict):
+        own, inner = 2 * len(value), list(value.values())
+    elif isinstance(value, list):
+        own, inner = len(value), value
+    else:
+        return 0
+    return max(own, 1) + sum(marks_of(one) for one in inner if type(one) in (dict, list))
 
 
 def _read_do(values: JsonObject) -> str:

@@ -11,9 +11,6 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 JsonObject = dict[str, JsonValue]
 
 LINE_MAX = 8 * 1024 * 1024
-# Commas, colons and opening brackets: as many bound the values of a line, and the memory which they
-# take. 50 outputs of 64 KiB, which is what a hub tells at once, have 1.6 million at the very most.
-MARKS_MAX = 1_750_000
 DEPTH_MAX = 16
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _INT_DIGITS, _INT_DIGITS_SURE = 20, 18  # the longest that may fit; what fits whatever it is
@@ -28,8 +25,6 @@ def decode_line(raw: bytes, limit: int = LINE_MAX) -> JsonValue:
     """The JSON value of these bytes, or `BadInput` naming what is wrong with them."""
     if len(raw) > limit:
         raise BadInput(f"{len(raw)} bytes where at most {limit} are taken")
-    if len(raw) > MARKS_MAX and _is_crowded(raw):
-        raise BadInput(f"more than {MARKS_MAX} commas, colons and opening brackets")
     try:
         value: JsonValue = _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -58,14 +53,22 @@ def kind_of(value: object) -> str:
     return names.get(type(value), "list" if isinstance(value, list) else "object")
 
 
-def _is_crowded(raw: bytes) -> bool:
-    """Whether it has more marks than a line may; those inside its texts are none."""
-    if sum(raw.count(mark) for mark in _MARKS) <= MARKS_MAX:
+def refuse_crowded(raw: bytes, most: int) -> None:
+    """Refuse more commas, colons and opening brackets: as many bound the values of a line, and the
+    memory which they take, before any of them is made.
+    """
+    if len(raw) > most and _is_crowded(raw, most):
+        raise BadInput(f"more than {most} commas, colons and opening brackets")
+
+
+def _is_crowded(raw: bytes, most: int) -> bool:
+    """Whether it has more marks than that; those inside its texts are none."""
+    if sum(raw.count(mark) for mark in _MARKS) <= most:
         return False
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     bones = raw.translate(None, _NO_MARKS).replace(b'""', b"")  # of texts, those with marks remain
-    return sum(map(len, bones.split(b'"')[::2])) > MARKS_MAX
+    return sum(map(len, bones.split(b'"')[::2])) > most
 
 
 def _is_shallow(raw: bytes) -> bool:

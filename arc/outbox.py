@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agent_node.clock import iso
 from agent_node.failpoints import failpoint
 from agent_node.fields import ulid
-from agent_node.requests import Fields
+from agent_node.requests import ENDS_MAX, Fields
 from agent_node.strict import JsonObject, JsonValue
 
 from .asking import ENTRIES_MAX, reading
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PAGE = 10_000
 AWAITS_MAX = 50_000  # uids of one store that one run looks at
-TOLD_MAX = 50  # ends in one request: each may bring 64 KiB of output
+TOLD_MAX = ENDS_MAX  # ends in one request: each may bring 64 KiB of output
 UIDS_MAX = 1000  # births, or uids that live again, in one request
 NEW_GRAPHS_MAX = 50  # whose homes one run looks for
 WHY_MAX = 500

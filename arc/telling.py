@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_node.failpoints import failpoint
-from agent_node.strict import JsonObject
+from agent_node.requests import MARKS_MAX, marks_of
+from agent_node.strict import JsonObject, JsonValue
 
 from .errors import AnswerUnreadable, ArcError, NodeRefused, OutcomeUnknown
 from .links import Link
@@ -14,6 +15,7 @@ from .moved import Asked, Moved, read_moved
 
 # Of all that a node refuses as a whole, these may be said after the change was made.
 _AFTER_THE_FACT = frozenset({"disk", "disk_broken", "fault", "store_corrupt"})
+_FRAME_MARKS = 1000  # of a request, besides its moves
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,40 @@ async def send(
     result = await end.link.ask(do, {**fields, "incarnation": end.incarnation})
     failpoint(f"hub.{do}.after")
     return read_moved(end.name, do, result, asked)
+
+
+async def send_in_parts(
+    end: End, do: str, fields: JsonObject, moves: Sequence[JsonObject], asked: Sequence[Asked]
+) -> dict[str, Moved]:
+    """The same of moves that bring their tasks: as many requests as it takes that a node reads
+    each, for it bounds the values of a line and not its bytes alone.
+
+    Where a later one fails, all of them are in doubt: what an earlier one said is no lie, and both
+    nodes still report what has to be ended.
+    """
+    said: dict[str, Moved] = {}
+    for part in _parts(moves):
+        these = {str(move["xfer"]) for move in part}
+        about = [one for one in asked if one.xfer in these]
+        try:
+            said |= await send(end, do, {**fields, "moves": list[JsonValue](part)}, about)
+        except ArcError as error:
+            if not said:
+                raise
+            raise OutcomeUnknown(end.name, do, str(error)) from error
+    return said
+
+
+def _parts(moves: Sequence[JsonObject]) -> list[list[JsonObject]]:
+    parts: list[list[JsonObject]] = [[]]
+    left = most = MARKS_MAX - _FRAME_MARKS
+    for move in moves:
+        left -= marks_of(move) + 1
+        if left < 0 and parts[-1]:
+            parts.append([])
+            left = most - marks_of(move) - 1
+        parts[-1].append(move)
+    return parts
 
 
 def may_have_happened(error: ArcError) -> bool:

@@ -18,7 +18,7 @@ from .decisions.explain import Steal
 from .errors import ArcError, NodeRefused
 from .links import Link
 from .moved import Asked, Moved
-from .telling import End, Word, may_have_happened, meet, send, tell
+from .telling import End, Word, may_have_happened, meet, send, send_in_parts, tell
 from .unseen import rule_of
 
 LEASE_S = 60.0
@@ -168,7 +168,6 @@ class _Batch:
         fields: JsonObject = {
             "from": self._giver.name, "why": self._why,
             "peer_incarnation": self._giver.incarnation,
-            "moves": [_offered(one) for one in taken.values()],
         }  # fmt: skip
         if self._terms.even_if_stopped or self._taker.name == INBOX:
             fields["even_if_stopped"] = True
@@ -178,7 +177,8 @@ class _Batch:
         if self._terms.note is not None and not self._terms.dry_run:
             self._terms.note(self._taker.name, [one.task for one in taken.values() if one.task])
         try:
-            return await send(self._taker, "hold", fields, asked)
+            offers = [_offered(one) for one in taken.values()]
+            return await send_in_parts(self._taker, "hold", fields, offers, asked)
         except ArcError as error:
             if may_have_happened(error) and not self._terms.dry_run:
                 self._fail(taken, error)

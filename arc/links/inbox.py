@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agent_node.clock import Clock, iso, parse_iso
 from agent_node.commands import Wake
 from agent_node.desk import Session
-from agent_node.errors import DiskBroken, NodeError
+from agent_node.errors import BadInput, DiskBroken, NodeError
 from agent_node.home import Home, HomeLock, check_home
 from agent_node.lines import line_of
 from agent_node.opening import opened
@@ -33,6 +33,7 @@ from .answers import (
     parse_met,
     refusal,
     text_of,
+    unanswered,
 )
 
 log = logging.getLogger("arc.links")
@@ -207,7 +208,12 @@ class InboxLink:
         if len(line) > LINE_MAX:
             text = f"{do} takes {len(line)} bytes, a line {LINE_MAX}; ask for less at a time"
             raise NodeRefused(self.name, "line_too_long", text)
-        said = decode_object(answers.answer(self._session, line[:-1]))
+        answered = answers.answer(self._session, line[:-1])
+        try:
+            said = decode_object(answered)
+        except BadInput as error:
+            raise unanswered(self.name, do, f"its answer is no message: {error}", lies=True,
+                             changed=changes(do, fields)) from error  # fmt: skip
         result = said.get("result")
         if answers.desk.store.broken:
             self._break_off(text_of(said.get("error"), "message"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tracemalloc
 
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_node.errors import BadInput
+from agent_node.lines import encode
+from agent_node.requests import MARKS_MAX, marks_of, read_frame
 from agent_node.strict import (
     DEPTH_MAX,
     LINE_MAX,
-    MARKS_MAX,
+    JsonValue,
     _is_shallow,
     decode_line,
     decode_object,
@@ -120,38 +123,50 @@ def as_a_list(unit: bytes, times: int) -> bytes:
 
 
 CROWDED = [b"[],", b"{},", b'{"a":[]},', b'{"a":1},', b"[1,2],", b'{"\\\\":{}},']
+TOO_MANY = f"more than {MARKS_MAX} commas, colons"
+
+
+def framed(values: bytes) -> bytes:
+    return b'{"do":"doubts","x":%s}' % values
 
 
 @pytest.mark.parametrize("unit", CROWDED)
 def test_a_line_of_too_many_values_is_refused_before_any_of_them_is_made(unit: bytes) -> None:
     """Fails without the look at its marks: such a line took 230 to 290 MB."""
-    raw = as_a_list(unit, LINE_MAX // len(unit) - 1)
+    raw = framed(as_a_list(unit, LINE_MAX // len(unit) - 10))
     tracemalloc.start()
     try:
-        with pytest.raises(BadInput, match="more than 1750000 commas, colons"):
-            decode_line(raw)
+        with pytest.raises(BadInput, match=TOO_MANY):
+            read_frame(raw)
         assert tracemalloc.get_traced_memory()[1] < 8 * LINE_MAX
     finally:
         tracemalloc.stop()
 
 
-def test_as_many_marks_as_a_line_may_have_are_taken() -> None:
-    """At the edge: the brackets of its members, their commas but one, and its own bracket."""
-    raw = as_a_list(b"[],", MARKS_MAX // 2)
-    value = decode_line(raw)
+def test_as_many_marks_as_a_request_may_have_are_taken() -> None:
+    """At the edge: the brackets of its members, their commas but one, its own, and the frame's."""
+    raw = as_a_list(b"[],", MARKS_MAX // 2 - 2)
+    value = read_frame(framed(raw))["x"]
     assert isinstance(value, list)
-    assert len(value) == MARKS_MAX // 2
-    with pytest.raises(BadInput, match="more than 1750000"):
-        decode_line(raw[:-1] + b",1]")
+    assert len(value) == MARKS_MAX // 2 - 2
+    with pytest.raises(BadInput, match=TOO_MANY):
+        read_frame(framed(raw[:-1] + b",1]"))
 
 
 @pytest.mark.parametrize("text", [", ", '",[{:', '\\",,,', '\\\\,,,,"', ',,,"\\'])
 def test_marks_inside_texts_are_not_counted(text: str) -> None:
     """A body may be full of them: a table, a log, a program."""
     body = text * (LINE_MAX // 40 // (len(json.dumps(text)) - 2))
-    raw = json.dumps([{"body": body}] * 39).encode()
+    raw = framed(json.dumps([{"body": body}] * 39).encode())
     assert sum(raw.count(mark) for mark in b",:[{") > MARKS_MAX
-    assert decode_line(raw) == [{"body": body}] * 39
+    assert read_frame(raw)["x"] == [{"body": body}] * 39
+
+
+@given(st.recursive(st.none() | st.integers(0, 9) | st.text(",:[{}]", max_size=4),
+                    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner)))
+def test_the_marks_of_a_value_are_those_that_its_text_has(value: JsonValue) -> None:
+    bones = re.sub(r'"([^"\\]|\\.)*"', "", encode(value))
+    assert marks_of(value) == sum(bones.count(mark) for mark in ",:[{")
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"1", b'"x"', b"null", b"true"])

@@ -21,7 +21,7 @@ from agent_node.spec import hash_of, spec_of
 from agent_node.strict import JsonObject
 from agent_node.task import to_wire
 from agent_node.wreck import _LEFT
-from arc.errors import NodeRefused, NodeUnreachable, OutcomeUnknown
+from arc.errors import AnswerUnreadable, NodeRefused, NodeUnreachable, OutcomeUnknown
 from arc.links.inbox import WAKE_EVERY_S, InboxLink
 from tests.builders import a_clock, a_task, uid, xfer
 from tests.hub.links.places import words
@@ -52,6 +52,23 @@ async def test_what_was_put_in_is_there_after_a_restart(tmp_path: Path) -> None:
         said = await link.ask("add", {"tasks": [{"subject": "x", "key": "once"}]})
         assert [said_of(said)["outcome"]] == expected
         await link.close()
+
+
+async def test_an_answer_that_cannot_be_read_is_one_of_a_link(tmp_path: Path) -> None:
+    """Seen to fail: what left `ask` ended the run of the sensor, also after a change was made."""
+    link = InboxLink(tmp_path / "inbox", words(), clock=a_clock())
+    await link.meet()
+    answers = link._answers
+    assert answers is not None
+    real = answers.answer
+    answers.answer = lambda session, line: real(session, line) + b"}"  # type: ignore[method-assign]
+    with pytest.raises(OutcomeUnknown, match="no message"):
+        await link.ask("add", {"tasks": [{"subject": "x"}]})
+    with pytest.raises(AnswerUnreadable, match="nothing changed"):
+        await link.ask("list", {})
+    answers.answer = real  # type: ignore[method-assign]
+    assert (await link.ask("list", {}))["tasks"]
+    await link.close()
 
 
 async def test_a_lock_that_somebody_else_holds_is_said(tmp_path: Path) -> None:
