@@ -124,6 +124,7 @@ class Tried:
     kind: str
     counted: bool
     blamed: bool = True
+    n: int = 0  # its number
 
 
 def since_forgiven(tries: Sequence[Tried], failures: int) -> list[Tried]:

@@ -184,14 +184,15 @@ def _failed(ending: Ending) -> New:
     if isinstance(verdict, Again) and not verdict.counted:
         ending.change(State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at)
         return New(State.RETRYING)
-    this = Tried(tx.node.name, ending.agent or "unknown", kind, counted=True)
-    return _counted(ending, verdict, since_forgiven([*tries, this], ending.failures + 1))
+    this = Tried(tx.node.name, ending.agent or "unknown", kind, counted=True, n=ending.command.n)
+    return _counted(ending, verdict, [*tries, this])
 
 
-def _counted(ending: Ending, verdict: Again | GiveUp, failed: Sequence[Tried]) -> New:
-    """A failure that used up a try; `failed` are those that count against the task, with it."""
+def _counted(ending: Ending, verdict: Again | GiveUp, tries: Sequence[Tried]) -> New:
+    """A failure that used up a try; `tries` are all that were made of the task, it the last."""
     tx, uid, failures = ending.tx, ending.command.uid, ending.failures + 1
-    poison = is_poison(excused(tx, uid, failed))
+    failed = since_forgiven(tries, failures)
+    poison = is_poison(excused(tx, uid, failed, tries=tries))
     if isinstance(verdict, Again) and not poison:
         ending.change(
             State.RETRYING, "task_retrying", verdict.because, wake_at=verdict.at, failures=failures

@@ -17,9 +17,9 @@ GRACE_S = 30.0  # for an agent that has not failed the task; then whoever has ro
 FOREVER = "9999"  # later than every moment
 # No word of a task can hold a control character, so nobody can need or offer this by chance.
 _NOT_BY = "\x1fnot by "
-_TRIES = f"SELECT node, agent, error_kind, counted, blamed FROM {ATTEMPTS} ORDER BY n"
+_TRIES = f"SELECT node, agent, error_kind, counted, blamed, n FROM {ATTEMPTS} ORDER BY n"
 _EXCUSE = """
-UPDATE attempt SET blamed = 0 WHERE uid = ? AND node = (SELECT name FROM node)
+UPDATE attempt SET blamed = 0 WHERE uid = ? AND n >= ? AND node = (SELECT name FROM node)
    AND agent IN (SELECT value FROM json_each(?))
 """
 _CAN = """
@@ -59,33 +59,36 @@ def tries_of(tx: Transaction, uid: str) -> list[Tried]:
     """Every attempt of the task in order, those made on other nodes too."""
     rows = tx.db.execute(_TRIES, {"uid": uid}).fetchall()
     return [
-        Tried(node, agent, kind or "", bool(counted), bool(blamed))
-        for node, agent, kind, counted, blamed in rows
+        Tried(node, agent, kind or "", bool(counted), bool(blamed), n)
+        for node, agent, kind, counted, blamed, n in rows
     ]
 
 
-def excused(tx: Transaction, uid: str, failed: Sequence[Tried]) -> list[Tried]:
+def excused(
+    tx: Transaction, uid: str, failed: Sequence[Tried], *, tries: Sequence[Tried]
+) -> list[Tried]:
     """The same tries, where those of agents here that fail other tasks as well are not blamed.
 
-    That is written down and travels with the task: another node cannot know how this one fared.
+    `tries` are all of this task, those too that a person has forgiven. That is written down and travels with the task: another node cannot know how this one fared.
     """
-    here, unreliable = tx.node.name, _unreliable_agents(tx, failed)
+    here, unreliable = tx.node.name, _unreliable_agents(tx, tries)
     if not unreliable:
         return list(failed)
-    tx.db.execute(_EXCUSE, (uid, json.dumps(sorted(unreliable))))
+    tx.db.execute(_EXCUSE, (uid, failed[0].n, json.dumps(sorted(unreliable))))
     return [
         replace(tried, blamed=False) if tried.node == here and tried.agent in unreliable else tried
         for tried in failed
     ]
 
 
-def _unreliable_agents(tx: Transaction, failed: Sequence[Tried]) -> set[str]:
-    """Agents here whose failures in a row are more than this task's: they fail others as well.
+def _unreliable_agents(tx: Transaction, tries: Sequence[Tried]) -> set[str]:
+    """Agents here whose failures in a row are more than all of this task's: they fail others too.
 
-    Asked before the streak of the agent that failed just now was counted on.
+    A person's `retry` forgives a task, and ends no agent's row. Asked before the streak of the
+    agent that failed just now was counted on.
     """
-    own = [tried.agent for tried in failed if tried.node == tx.node.name]
-    last = failed[-1].agent if failed else None
+    own = [tried.agent for tried in tries if tried.counted and tried.node == tx.node.name]
+    last = tries[-1].agent
     streaks = tx.db.execute("SELECT name, streak FROM agent WHERE streak > 0").fetchall()
     return {name for name, streak in streaks if streak + (name == last) > own.count(name)}
 

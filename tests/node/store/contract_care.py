@@ -211,6 +211,44 @@ class Cares(Contract):
         assert shown is not None
         assert [one.get("blamed") for one in shown.attempts] == [False, False, None, None, None]
 
+    def test_what_failed_nothing_but_this_task_is_blamed_for_it_after_a_retry_too(
+        self, make_node: MakeNode
+    ) -> None:
+        """Seen to fail: the agent's whole row of failures was held against what the retry left of
+        the task's, so that all four were excused, and two more elsewhere were no poison.
+        """
+        iris, loom = make_node("iris"), make_node("loom")
+        iris.has(a_task(max_attempts=3))
+        for _ in range(3):
+            fails(iris, "iris")
+            if iris.task(uid()).retry_at:
+                ready_again(iris)
+        iris.say(c.RetryNow(uid(), "fixed it", ADA))
+        assert fails(iris, "iris").state == "RETRYING"
+        ready_again(iris)
+        given = iris.gives_away(xfer(1), iris.task(uid()))
+        assert [one.get("blamed") for one in given.attempts if isinstance(one, dict)] == [None] * 4
+        loom.takes(xfer(1), given, giver="iris")
+        assert fails(loom, "loom").state == "RETRYING"
+        ready_again(loom)
+        assert fails(loom, "loom").state == "DEAD_LETTERED"
+        assert care(loom)["poison"] is True
+
+    def test_failures_that_a_person_forgave_stay_as_they_were_judged(
+        self, node: NodeAtHand
+    ) -> None:
+        """Seen to fail: a bad hour after the retry excused what had been the task's own fault."""
+        node.has(a_task(max_attempts=1))
+        fails(node, "iris")
+        for number in range(2, 5):
+            node.has(a_task(number, max_attempts=1))
+            fails(node, "iris")
+        node.say(c.RetryNow(uid(), "fixed it", ADA))
+        fails(node, "iris")
+        shown = node.shown(uid())
+        assert shown is not None
+        assert [one.get("blamed") for one in shown.attempts] == [None, False]
+
     def test_an_agent_that_has_recovered_does_not_blame_a_task_afterwards(
         self, node: NodeAtHand
     ) -> None:
