@@ -33,7 +33,6 @@ class Leaving:
         """Whether what still runs is left to its shims."""
         return self.asked and now >= self._ends_at
 
-
     def when_idle(self, store: Store) -> int | None:
         """0: all is done; 3: the rest cannot be done here; None: wait, something will come due."""
         facts = store.read(Facts())

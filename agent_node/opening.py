@@ -86,9 +86,9 @@ def opened(
             journal=settings.journal,
             queue_max=settings.queue_max,
         )
-        if not fault:
-            store.spend_within(settings.money, from_now_on=False)
         try:
+            if not fault:
+                store.spend_within(settings.money, from_now_on=False)
             if distrust:
                 store.settle_in(machine=machine_id(), unknown_attempts=[], distrust=distrust)
             woken = store.apply(Wake())
@@ -101,10 +101,11 @@ def opened(
             if not store.broken and (host.wrote or woken.readied or not says_stopped(home)):
                 report_or_withdraw(home, answers.desk.report())
         finally:
-            _let_go(store, home)
+            let_go(store, home)
 
 
-def _let_go(store: Store, home: Home) -> None:
+def let_go(store: Store, home: Home) -> None:
+    """Close it; where its disk failed, no report stays that somebody may believe."""
     try:
         store.close()
     finally:

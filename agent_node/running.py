@@ -16,8 +16,9 @@ from .errors import NodeError, Starting
 from .failpoints import failpoint
 from .home import Home, HomeLock, check_home, holder_of, identity_of, listen, listen_for_tasks
 from .log import log
-from .opening import daemon_or_lock
+from .opening import daemon_or_lock, let_go
 from .other_user import find_other_user
+from .report import withdraw
 from .store.sqlite import open_store
 from .strict import JsonObject
 from .zygote_link import Zygote
@@ -53,13 +54,17 @@ def run(home: Home, *, until_idle: bool = False) -> Ended:
         clock = SystemClock()
         store = open_store(home.root, name=settings.name, clock=clock, journal=settings.journal,
                            queue_max=settings.queue_max, check=True)  # fmt: skip
-        stack.callback(store.close)
+        stack.callback(let_go, store, home)
         store.spend_within(settings.money)
         daemon = Daemon(home, settings, store, clock, zygotes, until_idle=until_idle)
         door = listen(home, lock)
         stack.callback(_take_down, home, identity_of(home.socket))
         others = any(agent.run_as for agent in settings.agents)
-        code = daemon.serve(door, listen_for_tasks(home, lock) if others else None)
+        try:
+            code = daemon.serve(door, listen_for_tasks(home, lock) if others else None)
+        except BaseException:
+            withdraw(home)  # it says that a daemon runs
+            raise
     if daemon.makes_room:
         _become_the_current_program(home)
     return Ended(code, daemon.leaving.left)

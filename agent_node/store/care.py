@@ -69,7 +69,8 @@ def excused(
 ) -> list[Tried]:
     """The same tries, where those of agents here that fail other tasks as well are not blamed.
 
-    `tries` are all of this task, those too that a person has forgiven. That is written down and travels with the task: another node cannot know how this one fared.
+    `tries` are all of this task, also those that a person has forgiven. What is found is written
+    down and travels with the task: another node cannot know how this one fared.
     """
     here, unreliable = tx.node.name, _unreliable_agents(tx, tries)
     if not unreliable:

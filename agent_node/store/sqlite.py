@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, TypeVar, cast
@@ -57,8 +57,7 @@ class SqliteStore:
         self.path = home / "queue.db"
         self.live = live
         self._db = db
-        self._clock = clock
-        self._rng = rng
+        self._clock, self._rng = clock, rng
         self._file = GenerationFile(home / "generation")
         self._raised_at = clock.boottime()
         self.unraised = False  # something changed since the file was last told
@@ -80,10 +79,10 @@ class SqliteStore:
         """What node.toml says of money holds. `from_now_on`: what waits goes by it, too; who only
         looks in frees nobody, and rewrites no reason.
         """
-        self.live.money = money
-        self.live.money_read = self.live.money_read or from_now_on
+        self.live.money, self.live.money_read = money, self.live.money_read or from_now_on
         self.applied += 1
-        note_budgets(self._transaction())
+        with self._reading():
+            note_budgets(self._transaction())
 
     def apply(self, command: Command[Outcome], *, dry_run: bool = False) -> Outcome:
         """One command in one durable transaction; `dry_run` rolls it back and tells the same."""
@@ -179,10 +178,15 @@ class SqliteStore:
         """Answer them all from one and the same moment. A read that fails breaks as a sync does:
         within a command it always did, and what cannot be read is no ground to write upon.
         """
+        with self._reading():
+            return self._read(queries)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         self._check_disk()
         try:
             with translated(self.path):
-                return self._read(queries)
+                yield
         except DiskBroken:
             self.broken = True
             raise
@@ -203,8 +207,8 @@ class SqliteStore:
 
     def node_state(self) -> str:
         """active, paused, draining or quarantined."""
-        (state,) = self._db.execute("SELECT state FROM node").fetchone()
-        return str(state)
+        with self._reading():
+            return str(self._db.execute("SELECT state FROM node").fetchone()[0])
 
     def close(self) -> None:
         """Let go of the database and of the generation file; a disk that failed syncs no more."""
@@ -259,11 +263,10 @@ class SqliteStore:
         """Under an incarnation later than any that this home had, in whichever file it stands."""
         self._db.execute("BEGIN IMMEDIATE")
         tx = self._transaction()
-        generation = max(tx.generation, newest.generation)
-        incarnation = max(tx.node.incarnation, newest.incarnation)
         tx.set_node(
-            state="active", machine=machine, generation=generation, incarnation=incarnation,
-            counted_event=tx.newest_event,
+            state="active", machine=machine, counted_event=tx.newest_event,
+            generation=max(tx.generation, newest.generation),
+            incarnation=max(tx.node.incarnation, newest.incarnation),
         )  # fmt: skip
         quarantining.enter_quarantine(tx, why, by="agent-node")
         tx.flush()
@@ -280,9 +283,7 @@ def open_store(
 
     `check` is for who stays: it reads the whole file, and lays out the log for many commits.
     """
-    path = home / "queue.db"
-    chance = rng or SystemRandom()
-    here = machine or machine_id()
+    path, chance, here = home / "queue.db", rng or SystemRandom(), machine or machine_id()
     db = open_database(path, journal=journal)
     with given_up(db, path):
         if check:
