@@ -90,6 +90,7 @@ class Validating:
             self._store.apply(Validate(run.uid, run.n))
         except DiskTrouble as error:
             log("validation_waits", task=run.uid, attempt=run.n, because=str(error))
+            run.silent = 0  # its program has ended well: it owes no sign while we wait for the disk
             self._later(_LOOK_EVERY_S, lambda: self._look(run))
             return None
         except OSError as error:

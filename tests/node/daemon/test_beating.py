@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from agent_node import queries as q
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.beating import LOOK_EVERY_S, NOT_STARTED, STALLED, Beating
 from agent_node.config import AgentSettings, NodeSettings
+from agent_node.errors import DiskTrouble
 from agent_node.home import Home
 from agent_node.runs import Run, Runs
 from agent_node.store.sqlite import SqliteStore, open_store
@@ -134,8 +135,10 @@ def test_a_word_on_progress_promises_no_heartbeats(stage: Stage) -> None:
     assert stage.shown() == ()
 
 
-def begin_to_judge(stage: Stage, place: Path) -> None:
-    """Its program has ended well, and the validator of its output is started."""
+def begin_to_judge(
+    stage: Stage, place: Path, flush: Callable[[], None] = lambda: None, *, waits: bool = False
+) -> None:
+    """Its program has ended well, and the validator of its output is started, or waits for that."""
 
     class Starters:
         def hand_over(self, *_: object) -> None: ...
@@ -148,10 +151,13 @@ def begin_to_judge(stage: Stage, place: Path) -> None:
     validating = Validating(
         stage.store, home=Home(place), settings=NodeSettings(name="iris", agents=(agent,)),
         starters=cast("Any", Starters()), later=lambda _wait, _then: None,
-        look=nothing, record=nothing, flush=lambda: None,
+        look=nothing, record=nothing, flush=flush,
     )  # fmt: skip
-    assert validating.judge(stage.run, c.Result("completed", output="x")) is None
-    assert stage.run.judging is not None
+    for _ in range(5 if waits else 1):
+        assert validating.judge(stage.run, c.Result("completed", output="x")) is None
+        if waits:
+            assert stage.look() is False
+    assert (stage.run.judging is None) is waits
 
 
 def test_a_program_that_has_ended_owes_no_heartbeats_while_its_output_is_judged(
@@ -167,6 +173,21 @@ def test_a_program_that_has_ended_owes_no_heartbeats_while_its_output_is_judged(
     assert (strict.shown(), strict.stopped) == ((), [])
     for _ in range(5):
         strict.look(shim=True)
+    assert (strict.shown(), strict.stopped) == ((), [])
+
+
+def test_what_has_ended_well_and_waits_for_the_disk_is_no_stall(
+    strict: Stage, tmp_path: Path
+) -> None:
+    """Seen to fail: where what is to be judged cannot be written down, and is tried each second,
+    the program's promise held on, and good work was ended as a stall.
+    """
+
+    def full() -> None:
+        raise DiskTrouble("no room")
+
+    strict.look(shim=True, own=True)
+    begin_to_judge(strict, tmp_path, full, waits=True)
     assert (strict.shown(), strict.stopped) == ((), [])
 
 
