@@ -128,6 +128,16 @@ def _is_quarantined(row: _Row) -> bool:
     return row[2] == 1 and row[0] in (State.READY, State.PARKED)
 
 
+def _brought(tx: Transaction, row: _Row) -> int | None:
+    """The epoch of a copy that a transfer brought and that never lived here: it is held, or was
+    when a quarantine parked it. None: it lived here.
+    """
+    if row[0] == State.HELD:
+        return row[1]
+    record = find_record(tx, row[3]) if _is_quarantined(row) and row[3] else None
+    return row[1] if record is not None and record.side == "taker" else None
+
+
 def _giver_is_gone(tx: Transaction, row: _Row, fenced: tuple[Fenced, ...]) -> bool:
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
     return record is not None and _is_gone(tx, record.peer, record.peer_incarnation, fenced)
@@ -159,8 +169,9 @@ def _attempts_stand(tx: Transaction, uid: str, on_disk: tuple[int, ...]) -> Beca
 
 def _give_way(tx: Transaction, row: _Row, target: Target, *, by: str) -> None:
     because = Because("barred", f"the task is owned elsewhere from epoch {target.epoch} on")
-    if row[0] == State.HELD:
-        never_live(tx, target.uid, epoch=row[1])
+    brought = _brought(tx, row)
+    if brought is not None:
+        never_live(tx, target.uid, epoch=brought)
     keep_copy(tx, target.uid)  # it may be the last one: a later re-own can choose it
     record = find_record(tx, row[3]) if row[0] == State.HELD and row[3] else None
     if record is None or not let_go(tx, record, because, by=by):
@@ -256,6 +267,7 @@ def _make_ready(
         _close_move(tx, target.uid)
     elif row[0] == State.HELD and row[3]:
         tx.db.execute("UPDATE transfer SET outcome = 'dropped' WHERE xfer = ?", (row[3],))
+    brought = None if row is None else _brought(tx, row)
     # Attempts that were numbered elsewhere, or by a newer copy of this database, are unknown here:
     # every re-own begins a thousand of its own, so that no number is ever used twice in the fleet.
     begun = max(*on_disk, 0, min(target.epoch // REOWN_STEP, 900_000) * 1000)
@@ -268,8 +280,7 @@ def _make_ready(
     if done.rowcount != 1:
         raise BrokenRule(f"{target.uid} cannot become READY from {row[0] if row else 'MOVED'}")
     tx.moves(row[0] if row else None, State.READY)
-    held = row[1] if row is not None and row[0] == State.HELD else None
-    settle_at_home(tx, target.uid, epoch=held)
+    settle_at_home(tx, target.uid, epoch=brought)
 
 
 def _close_move(tx: Transaction, uid: str) -> None:

@@ -247,6 +247,41 @@ def test_a_held_copy_that_gave_way_takes_nothing_out_of_the_books(
     assert money(node, graph)[:2] == ("1.75", "1")
 
 
+def quarantined_while_held(node: NodeAtHand, graph: Graph) -> None:
+    held = node.hold(xfer(2), with_attempt(graph), giver="loom", peer_incarnation=LOOM)
+    assert held.outcome == "held"
+    node.say(m.Quarantine("restored"))
+    assert node.task(CHILD).state == "PARKED"
+
+
+def test_a_copy_that_a_quarantine_parked_takes_nothing_out_of_the_books_either(
+    node: NodeAtHand,
+) -> None:
+    """Seen to fail: what it had brought was taken for charged, and 0.5 of 1.75 was in no books."""
+    graph = away(node)
+    joins(node, graph, "2")
+    quarantined_while_held(node, graph)
+    (barred,) = node.say(m.Bar((m.Target(CHILD, BARRED),), (m.Fenced("loom", LOOM),)))
+    assert barred.outcome == "barred", barred
+    node.say(m.Reown((m.Target(of(graph, "b"), BARRED),), alone=True))
+    node.say(m.Release("looked at"))
+    tell(node, told(CHILD, cost_usd="1.75"))
+    assert money(node, graph)[0] == "1.75"
+
+
+def test_a_copy_that_a_quarantine_parked_brings_its_cost_where_it_is_owned(
+    node: NodeAtHand,
+) -> None:
+    """Seen to fail: 0.5 was in no books."""
+    graph = away(node, budget_usd=None)
+    joins(node, graph, "2")
+    node.say(SetBudget(f"dag:{graph.id}", "3"))
+    quarantined_while_held(node, graph)
+    (owned,) = node.say(m.Reown((m.Target(CHILD, BARRED),), alone=True))
+    assert owned.outcome == "reowned", owned
+    assert money(node, graph)[0] == "0.5"
+
+
 def test_a_kept_copy_that_is_owned_here_after_all_brings_its_cost_once(node: NodeAtHand) -> None:
     graph = away(node)
     joins(node, graph, "2")
