@@ -14,6 +14,7 @@ from .wire import event_line, trouble_line
 
 OWED_HIGH = 1024 * 1024  # owed more than this, a peer has to read before it is answered further
 TERM_MAX = 2**53
+LEFT_MAX = 2**31  # seconds; the sessions of a later program may live longer than ours do
 
 
 class Conversation:
@@ -146,6 +147,6 @@ def read_opening(
         term=said.whole("term", 0, TERM_MAX) if said.has("term") else 0,
         hub=said.maybe_node("hub"),
         instance=said.ulid("instance") if said.has("instance") else None,
-        left_s=said.whole("left_s", 0, LIFE_S) if said.has("left_s") else None,
+        left_s=min(said.whole("left_s", 0, LEFT_MAX), LIFE_S) if said.has("left_s") else None,
     )
     return session, kind == "hub" and not said.flag("greeted")
