@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posix
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,12 @@ pytest.register_assert_rewrite("tests.builders", "tests.store_contract", "tests.
 # say otherwise in their own settings.
 settings.register_profile("steady", derandomize=True, database=None, deadline=None)
 settings.load_profile("steady")
+
+
+for _said_by_sshd in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"):
+    # In an old login each real `serve` would refuse to begin, and one of this process, too.
+    os.environ.pop(_said_by_sshd, None)
+    posix.environ.pop(_said_by_sshd.encode(), None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
