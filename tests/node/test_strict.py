@@ -143,7 +143,7 @@ def test_a_line_of_too_many_values_is_refused_before_any_of_them_is_made(unit: b
         tracemalloc.stop()
 
 
-def test_as_many_marks_as_a_request_may_have_are_taken() -> None:
+def test_as_many_marks_as_a_line_may_have_are_taken() -> None:
     """At the edge: the brackets of its members, their commas but one, its own, and the frame's."""
     raw = as_a_list(b"[],", MARKS_MAX // 2 - 2)
     value = read_frame(framed(raw))["x"]
