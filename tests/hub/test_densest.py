@@ -17,6 +17,7 @@ from agent_node.readiness import EDGES_MAX
 from agent_node.requests import ENDS_MAX, MARKS_MAX, marks_of, read_request
 from agent_node.strict import LINE_MAX, JsonObject, JsonValue
 from agent_node.wire import fitting
+from arc import telling
 from arc.errors import NodeRefused
 from arc.links.inbox import InboxLink
 from arc.telling import _parts
@@ -72,8 +73,8 @@ async def test_tasks_of_the_densest_fields_are_added(tmp_path: Path) -> None:
 async def test_tasks_of_the_densest_fields_move_in_as_many_requests_as_it_takes(
     nodes: SomeNodes,
 ) -> None:
-    """Seen to fail in one: 4.3 million marks, which no node reads."""
-    numbers = range(1, BATCH_MAX + 1)
+    """Seen to fail in one, which no node reads."""
+    numbers = range(1, MARKS_MAX // marks_of(EXTRA) + 2)
     nodes.add("iris", *numbers, extra=EXTRA)
     steals = [nodes.steal(number, "iris", "loom") for number in numbers]
     done = await carry_out(steals, nodes.links)
@@ -83,11 +84,12 @@ async def test_tasks_of_the_densest_fields_move_in_as_many_requests_as_it_takes(
 
 
 async def test_where_a_later_part_is_refused_nothing_is_taken_for_refused_that_was_held(
-    nodes: SomeNodes,
+    nodes: SomeNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first part stands there: the two nodes' doubts say how each of them ends."""
-    numbers = range(1, BATCH_MAX + 1)
-    nodes.add("iris", *numbers, extra=EXTRA)
+    monkeypatch.setattr(telling, "MARKS_MAX", telling._FRAME_MARKS + 1000)
+    numbers = range(1, 3)
+    nodes.add("iris", *numbers, extra={"x": [1] * 900})
     steals = [nodes.steal(number, "iris", "loom") for number in numbers]
     await nodes.view()
     heard = list[str]()
