@@ -73,6 +73,15 @@ def limit_read(tx: Transaction) -> int:
     return freed + (0 if purse is None else tell_anew(tx, purse))
 
 
+def priority_said(tx: Transaction, uid: str) -> bool:
+    """After a word on its priority: whether a task that waited for money waits for it no more, for
+    it is urgent now. What still waits says how it stands now.
+    """
+    row = tx.db.execute("SELECT scope FROM unaffordable WHERE uid = ?", (uid,)).fetchone()
+    purse = None if row is None else purse_of(tx, row[0])
+    return purse is not None and tell_anew(tx, purse, uid=uid) > 0
+
+
 def set_budget(tx: Transaction, command: SetBudget) -> BudgetSet:
     """A person's, or fleet.yaml's, word; what waited for more money goes on at once."""
     sender, scope = command.sender, command.scope

@@ -74,24 +74,24 @@ def _reason(purse: Purse, asks: Decimal, why: str) -> str:
     return to_json(reasons)
 
 
-def tell_anew(tx: Transaction, purse: Purse) -> int:
+def tell_anew(tx: Transaction, purse: Purse, *, uid: str | None = None) -> int:
     """After a word on its limit: what still waits for it says how it stands now, not as it was, and
-    what is urgent enough to go on regardless does: how many.
+    what is urgent enough to go on regardless does: how many. `uid`: of that task alone.
     """
     rows = tx.db.execute(
         f"SELECT u.uid, u.asks, t.priority FROM unaffordable u JOIN task t ON t.uid = u.uid"
-        f" AND {_WAITS} WHERE u.scope = ?",
-        (purse.scope,),
+        f" AND {_WAITS} WHERE u.scope = ?1 AND (?2 IS NULL OR u.uid = ?2)",
+        (purse.scope, uid),
     ).fetchall()
     freed = 0
-    for uid, text, priority in rows:
+    for one, text, priority in rows:
         if purse.urgent_overdraft and priority <= URGENT:
-            freed += _free(tx, uid, "it is urgent, and may go on over budget")
+            freed += _free(tx, one, "it is urgent, and may go on over budget")
             continue
         asks = amount_of(text)
         why = objection(purse, asks, priority, at=tx.stamp)
         if why is not None:
-            values = (_reason(purse, asks, why), uid)
+            values = (_reason(purse, asks, why), one)
             tx.db.execute("UPDATE task SET blocked_by = ? WHERE uid = ?", values)
             tx.changed = True
     return freed

@@ -12,6 +12,7 @@ from .care import forgive
 from .comings import stay_cancelled
 from .dead import note_resolution
 from .giving import gone
+from .purses import priority_said
 from .reowning import OLD_COPY
 from .reviving import ended_by_word, insist
 from .rows import find_task
@@ -70,6 +71,8 @@ def set_fields(tx: Transaction, command: SetFields) -> Changed:
         f"UPDATE task SET {sets}, epoch = epoch + 1 WHERE uid = :uid AND state = :state",
         {**stored, "uid": command.uid, "state": state.value},
     )
+    if "priority" in values:
+        state = _apply_priority(tx, command.uid, state)
     new = _apply_not_before(tx, command.uid, state, values)
     named: list[JsonValue] = [*sorted(values)]
     tx.event("task_set", command.uid, was=state, state=new, by=command.sender.by,
@@ -100,6 +103,16 @@ def _stored(name: str, value: JsonValue) -> object:
     if name in _LISTS:
         return to_json(value)
     return int(value) if isinstance(value, bool) else value
+
+
+def _apply_priority(tx: Transaction, uid: str, state: State) -> State:
+    """Urgent work may be allowed to go on over budget: then it waits no more, or for its hour."""
+    if state is not State.PENDING or not priority_said(tx, uid):
+        return state
+    if not tx.db.execute(_TO_LATER, (uid, tx.stamp)).rowcount:
+        return State.READY
+    tx.moves(State.READY, State.PENDING)
+    return State.PENDING
 
 
 def _apply_not_before(

@@ -126,6 +126,59 @@ def test_a_node_toml_that_lets_urgent_work_overdraw_frees_what_is_urgent(node: N
     assert (node.state(uid(1)), node.state(uid(2))) == ("READY", "PENDING")
 
 
+def test_what_is_made_urgent_goes_on_over_budget(tmp_path: Path) -> None:
+    """Seen to fail: nobody looked again, and new urgent work went by it until midnight."""
+    node = NodeAtHand(Rich(Money("10", urgent_overdraft=True)), tmp_path / "iris")
+    node.has(a_task(1, max_cost_usd="30"), a_task(2, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    for priority, state in ((6, "PENDING"), (5, "PENDING"), (4, "READY")):
+        assert node.say(c.SetFields(uid(1), {"priority": priority})).outcome == "changed"
+        assert node.state(uid(1)) == state
+    assert node.state(uid(2)) == "PENDING"
+    assert node.task(uid(1)).blocked_by == []
+    assert node.claimed().task.uid == uid(1)
+    node.close()
+
+
+def test_what_is_made_urgent_waits_on_where_nothing_may_be_overdrawn(node: NodeAtHand) -> None:
+    node.has(a_task(1, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    node.clock.advance(60)
+    node.say(c.SetFields(uid(1), {"priority": 1}))
+    (reason,) = node.task(uid(1)).blocked_by
+    assert node.state(uid(1)) == "PENDING"
+    assert f"reserved at {iso(node.clock.now())}" in str(reason)
+
+
+def test_what_is_made_urgent_goes_on_over_its_fleets_budget(inbox: NodeAtHand) -> None:
+    """The hub's own queue sets aside what it cannot give away."""
+    inbox.say(SetBudget("fleet", "3", urgent_overdraft=True))
+    inbox.has(a_task(1, max_cost_usd="5"))
+    assert rule_of(inbox.escrow(xfer(1), inbox.task(uid(1)))) == "over_budget"
+    assert inbox.state(uid(1)) == "PENDING"
+    inbox.say(c.SetFields(uid(1), {"priority_100": 5}))
+    assert inbox.escrow(xfer(2), inbox.task(uid(1))).outcome == "escrowed"
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_is_made_urgent_still_waits_for_its_hour(tmp_path: Path, *, together: bool) -> None:
+    """Fails when money alone is looked at: it starts before the hour that a person set."""
+    node = NodeAtHand(Rich(Money("10", urgent_overdraft=True)), tmp_path / "iris")
+    node.has(a_task(1, max_cost_usd="30"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    hour = iso(node.clock.now() + timedelta(seconds=600))
+    if not together:
+        node.say(c.SetFields(uid(1), {"not_before": hour}))
+    node.say(c.SetFields(uid(1), {"priority": 1, "not_before": hour} if together
+                         else {"priority": 1}))  # fmt: skip
+    assert node.state(uid(1)) == "PENDING"
+    assert node.task(uid(1)).blocked_by == []
+    assert node.wake().next_at == hour
+    assert node.wake(after=601).readied == 1
+    assert node.claimed().task.uid == uid(1)
+    node.close()
+
+
 def test_who_only_looks_in_frees_nobody_and_rewrites_no_reason(node: NodeAtHand) -> None:
     """A `serve` beside no daemon reads another node.toml than the one that work waits under."""
     node.has(a_task(1, max_cost_usd="11"))
