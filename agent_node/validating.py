@@ -97,7 +97,6 @@ class Validating:
             return replace(found, kind="unvalidated", message=f"its folder is not ours: {error}")
         last = _last_check(run.folder)
         run.judging = Judging(run.folder, found, last)
-        run.silent = 0  # whatever its program kept to itself, the validator has only begun
         if not last:
             return self._next(run, run.judging)
         assert run.judged is not None, "only what has to be judged comes here"
@@ -148,6 +147,8 @@ class Validating:
         run.judging = replace(judging, tries=judging.tries + 1)
         run.folder = _folder_of(judging.program, judging.tries + 1)
         run.boot_id, run.started, run.looks = read_boot_id(), False, 0
+        run.silent = 0  # whatever was silent before it, its program or a validator, this one begins
+        self._store.live.stalled.pop(run.uid, None)
         run.max_s = check.max_s
         try:
             self._start(run, agent, task, check)

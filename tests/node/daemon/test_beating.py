@@ -137,8 +137,11 @@ def test_a_word_on_progress_promises_no_heartbeats(stage: Stage) -> None:
 
 def begin_to_judge(
     stage: Stage, place: Path, flush: Callable[[], None] = lambda: None, *, waits: bool = False
-) -> None:
-    """Its program has ended well, and the validator of its output is started, or waits for that."""
+) -> Callable[[], None]:
+    """Its program has ended well, and the validator of its output is started, or waits for that.
+    What is given lets that validator break and starts the next one.
+    """
+    timers: list[Callable[[], None]] = []
 
     class Starters:
         def hand_over(self, *_: object) -> None: ...
@@ -150,7 +153,7 @@ def begin_to_judge(
     nothing: Any = None
     validating = Validating(
         stage.store, home=Home(place), settings=NodeSettings(name="iris", agents=(agent,)),
-        starters=cast("Any", Starters()), later=lambda _wait, _then: None,
+        starters=cast("Any", Starters()), later=lambda _wait, then: timers.append(then),
         look=nothing, record=nothing, flush=flush,
     )  # fmt: skip
     for _ in range(5 if waits else 1):
@@ -158,6 +161,16 @@ def begin_to_judge(
         if waits:
             assert stage.look() is False
     assert (stage.run.judging is None) is waits
+
+    def break_it() -> None:
+        timers.clear()
+        assert validating.judge(stage.run, c.Result("interrupted", message="its shim died")) is None
+        (again,) = timers
+        again()
+        assert stage.run.judging is not None
+        assert stage.run.judging.tries == 2
+
+    return break_it
 
 
 def test_a_program_that_has_ended_owes_no_heartbeats_while_its_output_is_judged(
@@ -196,6 +209,29 @@ def test_a_validator_that_gives_no_sign_of_life_is_a_stall(stage: Stage, tmp_pat
     begin_to_judge(stage, tmp_path)
     for _ in range(3):
         stage.look()
+    assert stage.shown() == (uid(),)
+
+
+def test_a_second_validator_owes_nothing_for_the_first_that_was_silent(
+    strict: Stage, tmp_path: Path
+) -> None:
+    """Seen to fail: it was ended at the first look for 90 s of silence, and good work was lost."""
+    break_it = begin_to_judge(strict, tmp_path)
+    assert [strict.look(), strict.look(), strict.run.silent] == [False, False, 2]
+    break_it()
+    assert [strict.look(), strict.look(), strict.look(shim=True)] == [False] * 3
+    assert (strict.shown(), strict.stopped) == ((), [])
+
+
+def test_a_second_validator_is_not_shown_as_the_stall_of_the_first(
+    stage: Stage, tmp_path: Path
+) -> None:
+    break_it = begin_to_judge(stage, tmp_path)
+    assert [stage.look(), stage.look(), stage.look()] == [False, False, True]
+    assert stage.shown() == (uid(),)
+    break_it()
+    assert stage.shown() == ()
+    assert [stage.look(), stage.look(), stage.look()] == [False, False, True]
     assert stage.shown() == (uid(),)
 
 
