@@ -20,10 +20,10 @@ class ArcError(Exception):
         self.hint = hint or self.hint
         self.where = where
 
-    def hinting(self, hint: str) -> Self:
+    def hinting(self, hint: str, *, where: str = "") -> Self:
         """The same error with this hint. A link raises one error many times: it stays as it is."""
         other = type(self).__new__(type(self), *self.args)
-        other.__dict__.update(self.__dict__, hint=hint)
+        other.__dict__.update(self.__dict__, hint=hint, where=where or self.where)
         return other
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from arc.journal_ends import TaskEnd
 from arc.looking import INBOX
 
 from . import Told
-from .everybody import incarnation_of
+from .everybody import incarnation_of, naming
 from .falling import members_that_fall
 from .finding import Found, find_task
 from .nobodys import nobodys
@@ -51,12 +52,14 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
     """
     asked = Fields(args)
     by, dry_run = asked.text_or("by", "human:unknown"), asked.flag("dry_run")
-    document = minted(asked.inside("graph").values, hub.mint)
+    given = asked.inside("graph").values
+    document = minted(given, hub.mint)
     graph = _checked(document, hub, by)
     found = {one.uid: one for one in await know_outside(hub, outside_of(graph))}
     fields: JsonObject = {"graph": document, "by": by, "dry_run": dry_run,
                           **await incarnation_of(hub.inbox)}  # fmt: skip
-    said = read_submitted(INBOX, await hub.inbox.ask("submit", fields))
+    with nullcontext() if dry_run else naming(graph.id, _look_for(graph, given)):
+        said = read_submitted(INBOX, await hub.inbox.ask("submit", fields))
     if said.outcome == "added" and not dry_run:
         hub.homes[said.dag] = INBOX
         hub.journal.runs.log("dag_submitted", fields={"dag": said.dag, "tasks": said.tasks,
@@ -69,6 +72,14 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
         return told
     falls = members_that_fall(graph, found, dry_run=dry_run)
     return replace(told, warnings=(*falls, *told.warnings))
+
+
+def _look_for(graph: Graph, given: JsonObject) -> str:
+    """How to see whether it was added, and what the same document does if it is given once more."""
+    again = ("the same again is safe: its key or id is never added twice"
+             if given.get("key") or given.get("id") else
+             "the same again may add it twice, which a key of its own rules out")  # fmt: skip
+    return f"arc dag show {graph.id} says whether it was added; {again}"
 
 
 def _with_following(graph: Graph) -> Iterator[Graph]:

@@ -12,6 +12,7 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import safe_text
 from arc.errors import ArcError, LinkError, NodeUnreachable, NotFound, NotFoundYet
 from arc.looking import INBOX
+from arc.telling import may_have_happened
 
 if TYPE_CHECKING:
     from arc.decisions.view import NodeUnseen
@@ -109,6 +110,21 @@ def nothing_changed() -> Iterator[None]:
             f"arc doctor --node {error.node} says why, arc nodes show {error.node} when it was "
             "seen last")  # fmt: skip
         raise error.hinting(f"nothing was changed; {error.hint or why}") from error
+
+
+@contextmanager
+def naming(uid: str, hint: str, *, begun: bool = False) -> Iterator[None]:
+    """Around an order that adds something: where it may have been added, the error names the uid
+    that it has, which was drawn here and which nobody could look for otherwise. `begun`: something
+    was added before, so that every error does.
+    """
+    try:
+        yield
+    except ArcError as error:
+        if not begun and not may_have_happened(error):
+            raise
+        both = f"{hint}; {error.hint}" if error.hint else hint
+        raise error.hinting(both, where=uid) from error
 
 
 def link_of(hub: Hub, name: str) -> Link:

@@ -23,7 +23,7 @@ from arc.links import Link
 
 from . import Told, exit_of
 from .dags_submit import waits_at
-from .everybody import incarnation_of, link_of, nothing_changed, partial
+from .everybody import incarnation_of, link_of, naming, nothing_changed, partial
 from .falling import with_what_falls
 from .finding import Found, find_task
 from .going_on import at_its_time
@@ -61,7 +61,7 @@ async def tasks_add(hub: Hub, args: JsonObject) -> Told:
         tying(hub)(node, tasks)
     results: list[JsonObject] = []
     for trial in (True, False) if len(tasks) > BATCH_MAX and not dry_run else (dry_run,):
-        results = await _add_all(link, tasks, by, dry_run=trial)
+        results = await _add_all(link, tasks, by, dry_run=trial, again=_again(given.tasks))
         if any(one["outcome"] == "refused" for one in results):
             if trial and not dry_run:  # nothing of it was added
                 results = [_with_the_others(one) for one in results]
@@ -95,14 +95,36 @@ def _with_the_others(one: JsonObject) -> JsonObject:
 
 
 async def _add_all(
-    link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool
+    link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool, again: str
 ) -> list[JsonObject]:
     """Request after request. Only of the first one is it certain that without it nothing is new."""
     results: list[JsonObject] = []
     for start in range(0, len(tasks), BATCH_MAX):
-        with nothing_changed() if dry_run or not start else nullcontext():
-            results += await _add(link, tasks[start : start + BATCH_MAX], by, dry_run=dry_run)
+        some = tasks[start : start + BATCH_MAX]
+        uid, look = str(some[0]["uid"]), _look_for(tasks, start)
+        with (nothing_changed() if dry_run or not start else nullcontext(),
+              nullcontext() if dry_run else naming(uid, f"{look}; {again}", begun=start > 0)):
+            results += await _add(link, some, by, dry_run=dry_run)
     return results
+
+
+def _look_for(tasks: list[JsonObject], start: int) -> str:
+    """How to see whether this request was carried out: each brings all of its tasks, or none."""
+    end = min(start + BATCH_MAX, len(tasks))
+    says = f"arc tasks show {tasks[start]['uid']} says whether"
+    if len(tasks) == 1:
+        return f"{says} it was added"
+    before = f"tasks 1 to {start} were added; " if start else ""
+    more = f", and of the {len(tasks) - end} after them none was" if end < len(tasks) else ""
+    return f"{before}{says} tasks {start + 1} to {end} were, all of them or none{more}"
+
+
+def _again(entries: list[JsonValue]) -> str:
+    """What the same order does if it is given once more. A uid that is drawn is another then."""
+    named = (isinstance(one, dict) and (one.get("key") or one.get("uid")) for one in entries)
+    if all(named):
+        return "the same again is safe: its key or uid is never added twice"
+    return "the same again may add it twice, which a key of its own rules out (--key)"
 
 
 async def _add(link: Link, tasks: list[JsonObject], by: str, *, dry_run: bool) -> list[JsonObject]:

@@ -10,10 +10,13 @@ from unittest.mock import patch
 
 import pytest
 
+from agent_node.strict import JsonObject
+from arc.errors import OutcomeUnknown
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
 from tests.hub.cli.test_dead import dies
+from tests.hub_nodes import twisted
 
 NIGHTLY = b"""\
 title: nightly
@@ -411,3 +414,23 @@ def test_a_field_that_no_task_of_a_graph_has_is_warned_of(desk: Desk) -> None:
         assert "'prioritty', kept in extra; did you mean priority?" in said.err
     good = json.dumps({"title": "T", "tasks": [{"name": "a", "subject": "b", "after": []}]})
     assert "unknown field" not in desk.arc("dag", "submit", "-", stdin=good.encode()).err
+
+
+@pytest.mark.parametrize(("raw", "again"), [
+    (NIGHTLY, "is safe"), (NIGHTLY.replace(b"key: nightly-1\n", b""), "may add it twice")])
+def test_a_graph_whose_answer_was_lost_is_named(desk: Desk, raw: bytes, again: str) -> None:
+    """Seen to fail: its id was told to nobody, so who submitted it again made a second one."""
+    desk.arc("status")
+    real = desk.hub.inbox
+
+    def lost(do: str, said: JsonObject) -> JsonObject:
+        if do == "submit":
+            raise OutcomeUnknown("inbox", do, "the connection ended")
+        return said
+
+    with patch.object(desk.hub, "inbox", twisted(real, lost)):
+        error = submitted(desk, raw, "--json").envelope["error"]
+    (one,) = desk.arc("dag", "list", "--json").data["dags"]
+    assert (error["code"], error["where"]) == ("ARC-OUTCOME-UNKNOWN", one["id"])
+    look = f"arc dag show {one['id']} says whether it was added; the same again {again}"
+    assert error["hint"].startswith(look)

@@ -21,12 +21,13 @@ from agent_node.queries import ShowTask
 from agent_node.strict import JsonObject
 from agent_node.wire import listed_out
 from arc.decisions.limits import StealLimits
-from arc.errors import NodeRefused
-from arc.operations import dags_submit
+from arc.errors import NodeRefused, OutcomeUnknown
+from arc.operations import dags_submit, tasks_change
 from arc.operations.tasks import tasks_list
 from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, Ran
+from tests.hub_nodes import ALink, twisted
 
 
 def outcomes(ran: Ran) -> list[tuple[str, str]]:
@@ -848,3 +849,69 @@ def test_words_of_which_some_were_refused_are_done_in_part(desk: Desk) -> None:
     alone = desk.arc("tasks", "retry", running, "--json")
     assert sorted(outcomes(both)) == [(running, "refused"), (waiting, "already")]
     assert (both.code, both.envelope["ok"], alone.code) == (3, True, 1)
+
+
+def without_an_answer(desk: Desk, node: str, lost: str) -> None:
+    """From now on this is carried out there, and its answer never comes."""
+    desk.arc("status")
+
+    def twist(do: str, said: JsonObject) -> JsonObject:
+        if do == lost:
+            raise OutcomeUnknown(node, do, "the connection ended")
+        return said
+
+    desk.hub.links[node] = twisted(desk.hub.links[node], twist)
+
+
+@pytest.mark.parametrize(("key", "again"), [((), "may add it twice"), (("--key", "k"), "is safe")])
+def test_an_add_whose_answer_was_lost_names_the_task_to_look_for(
+    desk: Desk, key: tuple[str, ...], again: str
+) -> None:
+    """Seen to fail: it had drawn a uid and told nobody, so who repeated it added another task."""
+    without_an_answer(desk, "loom", "add")
+    text = desk.arc("tasks", "add", "deploy", "--to", "loom", *key)
+    (first,) = desk.arc("tasks", "list", "--json").data["tasks"]
+    assert f"arc tasks show {first['uid']} says whether it was added; the same again {again}" in (
+        text.err)  # fmt: skip
+    error = desk.arc("tasks", "add", "deploy", "--to", "loom", *key, "--json").envelope["error"]
+    assert error["code"] == "ARC-OUTCOME-UNKNOWN"
+    assert f"arc tasks show {error['where']} says" in error["hint"]
+    there = desk.arc("tasks", "list", "--json").data["tasks"]
+    assert len(there) == (1 if key else 2)
+    if not key:
+        assert error["where"] in {one["uid"] for one in there} - {first["uid"]}
+
+
+def test_an_import_whose_answer_was_lost_says_what_was_added_and_what_to_look_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three requests the first was answered, the second was not and the third never left."""
+    monkeypatch.setattr(tasks_change, "BATCH_MAX", 2)
+    desk.arc("status")
+    link, real = desk.hub.links["loom"], list[JsonObject]()
+
+    async def say(do: str, fields: JsonObject) -> JsonObject:
+        said = await link.ask(do, fields)
+        if do == "add" and not fields["dry_run"]:
+            real.append(fields)
+            if len(real) == 2:
+                raise OutcomeUnknown("loom", do, "the connection ended")
+        return said
+
+    assert link.met is not None
+    desk.hub.links["loom"] = ALink("loom", say, incarnation=link.met.incarnation)
+    raw = b"".join(b'{"subject": "S"}\n' for _ in range(5))
+    error = desk.arc("tasks", "import", "-", "--to", "loom", "--json", stdin=raw).envelope["error"]
+    third: Any = real[1]["tasks"]
+    assert error["where"] == third[0]["uid"]
+    assert error["hint"].startswith(
+        f"tasks 1 to 2 were added; arc tasks show {third[0]['uid']} says whether tasks 3 to 4 were,"
+        " all of them or none, and of the 1 after them none was; the same again may add it twice")
+    assert desk.arc("tasks", "count").out == "4\n"
+
+
+def test_an_add_that_only_tries_names_no_task_to_look_for(desk: Desk) -> None:
+    without_an_answer(desk, "loom", "add")
+    text = desk.arc("tasks", "add", "deploy", "--to", "loom", "--dry-run")
+    assert "ARC-OUTCOME-UNKNOWN" in text.err
+    assert "arc tasks show" not in text.err
