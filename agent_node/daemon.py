@@ -259,7 +259,8 @@ class Daemon:
     def _asked_to_stop(self, name: str) -> None:
         self.dispatcher.claiming = self.store.live.dispatching = False
         if self.leaving.ask(self._clock.boottime()):
-            log("stop_asked", because=name)
+            log("stop_asked", because=name, running=len(self.dispatcher.runs),
+                grace_s=self.leaving.grace_s)  # fmt: skip
             self._timers.later(self.leaving.grace_s, self.changed)
 
     def _asked_to_make_room(self, name: str) -> None:

@@ -29,6 +29,20 @@ def test_told_to_stop_it_starts_nothing_more_and_lets_what_runs_finish(
     assert states == {first: "COMPLETED", second: "READY"}
 
 
+def test_told_to_stop_it_says_for_how_many_it_waits_and_how_long(
+    node: Node, bell: Bell, gate: Bell
+) -> None:
+    """Seen to fail: who pressed Ctrl-C saw that it was heard, and not what was waited for."""
+    daemon = node.start()
+    node.add(f"echo on > {bell.path}; read x < {gate.path}")
+    bell.hear()
+    daemon.signal(signal.SIGINT)
+    said = daemon.hear('"grace_s"')
+    gate.ring()
+    assert daemon.ended() == 0
+    assert '"event": "stop_asked", "because": "SIGINT", "running": 1, "grace_s": 30' in said
+
+
 def test_after_its_grace_it_leaves_what_runs_to_the_shims(
     make_node: MakeNode, bell: Bell, gate: Bell
 ) -> None:
