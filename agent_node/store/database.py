@@ -205,7 +205,7 @@ def _is_io(error: BaseException) -> bool:
 def translate(error: sqlite3.Error | OSError, path: Path) -> NoReturn:
     """The same for one error, where a `with` would be felt: around every transaction.
 
-    An `OSError` comes from the files beside the database: its log, the generation, the hearsay.
+    An `OSError` comes from the files beside the database: its log, the generation.
     """
     if isinstance(error, OSError):
         raise DiskBroken(

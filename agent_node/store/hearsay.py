@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..attempts import EvidenceUnreadable, read_untrusted
-from ..errors import BadInput, StoreCorrupt
+from ..errors import BadInput, DiskBroken, DiskTrouble, StoreCorrupt
 from ..moves import Fenced
 from ..strict import decode_object
 from .transaction import Transaction
@@ -40,16 +41,35 @@ def hear_of(tx: Transaction, named: Iterable[Fenced]) -> None:
 
 
 def write_file(db: sqlite3.Connection, home: Path) -> None:
-    """The same beside the database, durable before any answer leaves."""
+    """The same beside the database, durable when it returns. Called before the COMMIT, for a full
+    disk then undoes the command; a file that knows more than the database is harmless.
+    """
     said = dict(db.execute("SELECT name, incarnation FROM peer ORDER BY name").fetchall())
+    try:
+        _replace(home, json.dumps({"incarnations": said}))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            text = f"{home / FILE}: {error.strerror}: the change did not happen; free some space"
+            raise DiskTrouble(text) from error
+        raise DiskBroken(
+            f"{home / FILE}: could not be written: {error}; the queue has to be opened anew"
+        ) from error
+
+
+def _replace(home: Path, text: str) -> None:
+    for left in home.glob(f".{FILE}.*"):  # whoever holds the home's lock is the only one to write
+        left.unlink()
     fresh = home / f".{FILE}.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        json.dump({"incarnations": said}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(home / FILE)
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(home / FILE)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

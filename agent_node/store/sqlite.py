@@ -62,7 +62,6 @@ class SqliteStore:
         self._raised_at = clock.boottime()
         self.unraised = False  # something changed since the file was last told
         self.broken = False  # the disk failed: nothing may be built upon this connection
-        self._owes_hearsay = False
         self.applied = 0  # how often something was to be changed, whatever came of it
         self._counts = counted(db)
         live.failing.update(name for (name,) in db.execute(_FAILING))
@@ -113,6 +112,8 @@ class SqliteStore:
                 tx = self._transaction()
                 outcomes = [carry_out(tx, command) for command in commands]
                 raised = self._raise_generation(tx) if tx.changed and not dry_run else None
+                if tx.heard and not dry_run:
+                    hearsay.write_file(self._db, self.path.parent)
                 failpoint("store.before_commit")
                 self._db.execute("COMMIT" if tx.changed and not dry_run else "ROLLBACK")
             except BaseException:
@@ -144,7 +145,6 @@ class SqliteStore:
         self._note_idle(tx)
         self.live.order_ms = tx.order_ms or self.live.order_ms
         self.live.last_event, self.live.life, self.live.node = tx.last_event, tx.life, tx.known_node
-        self._owes_hearsay = self._owes_hearsay or tx.heard
         self.live.money_read = self.live.money_read and not tx.limit_looked
         try:
             self._write_beside(raised)
@@ -153,9 +153,6 @@ class SqliteStore:
 
     def _write_beside(self, raised: Mark | None) -> None:
         """What has to be on the disk before the answer leaves; a repeat of it is harmless."""
-        if self._owes_hearsay:
-            hearsay.write_file(self._db, self.path.parent)
-            self._owes_hearsay = False
         if raised is not None:
             failpoint("generation.before_file")
             self._file.write(raised)
