@@ -44,9 +44,8 @@ def write_file(db: sqlite3.Connection, home: Path) -> None:
     """The same beside the database, durable when it returns. Called before the COMMIT, for a full
     disk then undoes the command; a file that knows more than the database is harmless.
     """
-    said = dict(db.execute("SELECT name, incarnation FROM peer ORDER BY name").fetchall())
     try:
-        _replace(home, json.dumps({"incarnations": said}))
+        _replace(home, json.dumps({"incarnations": _known(db)}))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text = f"{home / FILE}: {error.strerror}: the change did not happen; free some space"
@@ -54,6 +53,10 @@ def write_file(db: sqlite3.Connection, home: Path) -> None:
         raise DiskBroken(
             f"{home / FILE}: could not be written: {error}; the queue has to be opened anew"
         ) from error
+
+
+def _known(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT name, incarnation FROM peer ORDER BY name").fetchall())
 
 
 def _replace(home: Path, text: str) -> None:
@@ -77,13 +80,17 @@ def _replace(home: Path, text: str) -> None:
         os.close(folder)
 
 
-def read_file(tx: Transaction, home: Path) -> None:
-    """Take back into the database what the file knows and an older copy of it does not."""
+def read_file(tx: Transaction, home: Path) -> bool:
+    """Take back into the database what the file knows and an older copy of it does not. False:
+    the database knows more than the file, which was lost, or whose writer was killed.
+    """
     try:
         raw = read_untrusted(str(home / FILE), _LIMIT)
         said = None if raw is None else decode_object(raw, _LIMIT).get("incarnations")
     except (BadInput, EvidenceUnreadable) as error:
         text = f"{home / FILE} is damaged: {error}; remove it to start without it"
         raise StoreCorrupt(text) from error
-    if isinstance(said, dict):
-        hear_of(tx, (Fenced(name, str(incarnation)) for name, incarnation in said.items()))
+    if not isinstance(said, dict):
+        said = {}
+    hear_of(tx, (Fenced(name, str(incarnation)) for name, incarnation in said.items()))
+    return said == _known(tx.db)

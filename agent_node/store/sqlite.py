@@ -62,6 +62,7 @@ class SqliteStore:
         self._raised_at = clock.boottime()
         self.unraised = False  # something changed since the file was last told
         self.broken = False  # the disk failed: nothing may be built upon this connection
+        self._owes_hearsay = False  # the file knows less, so it is written before the next answer
         self.applied = 0  # how often something was to be changed, whatever came of it
         self._counts = counted(db)
         live.failing.update(name for (name,) in db.execute(_FAILING))
@@ -112,8 +113,9 @@ class SqliteStore:
                 tx = self._transaction()
                 outcomes = [carry_out(tx, command) for command in commands]
                 raised = self._raise_generation(tx) if tx.changed and not dry_run else None
-                if tx.heard and not dry_run:
+                if not dry_run and (tx.heard or self._owes_hearsay):
                     hearsay.write_file(self._db, self.path.parent)
+                    self._owes_hearsay = False
                 failpoint("store.before_commit")
                 self._db.execute("COMMIT" if tx.changed and not dry_run else "ROLLBACK")
             except BaseException:
@@ -249,12 +251,13 @@ class SqliteStore:
     def _take_back_hearsay(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            hearsay.read_file(self._transaction(), self.path.parent)
+            whole = hearsay.read_file(self._transaction(), self.path.parent)
         except BaseException:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+        self._owes_hearsay = not whole
 
     def _quarantine(self, why: str, *, machine: str, newest: Mark) -> None:
         """Under an incarnation later than any that this home had, in whichever file it stands."""

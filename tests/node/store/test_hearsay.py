@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_node.errors import DiskBroken, DiskTrouble
+from agent_node import moves as m
+from agent_node.errors import DiskBroken, DiskTrouble, Refused
+from agent_node.failpoints import failpoint
+from agent_node.store import sqlite
 from tests.builders import NodeAtHand, a_task, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
-LATER = "01LQQN00000000000000000000"
+EARLIER, LATER = "01LQQM00000000000000000000", "01LQQN00000000000000000000"
 
 
 @pytest.fixture
@@ -77,9 +80,10 @@ def test_a_full_disk_refuses_the_first_word_of_a_node_and_breaks_nothing(
 def test_a_disk_that_cannot_sync_it_is_broken(
     node: NodeAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as disk, pytest.raises(DiskBroken):
+    with monkeypatch.context() as disk:
         refuse(disk, errno.EIO, "fsync")
-        node.hold(xfer(), a_task(), giver="loom", peer_incarnation=LATER)
+        with pytest.raises(DiskBroken):
+            node.hold(xfer(), a_task(), giver="loom", peer_incarnation=LATER)
     with pytest.raises(DiskBroken, match="opened anew"):
         node.has(a_task(2))
 
@@ -88,3 +92,71 @@ def test_what_a_killed_writer_left_is_swept(node: NodeAtHand) -> None:
     (node.place / ".heard.json.1").write_text("{")
     node.hold(xfer(), a_task(), giver="loom", peer_incarnation=LATER)
     assert list(node.place.glob(".heard.json.*")) == []
+
+
+def bar(node: NodeAtHand) -> str:
+    """The outcome of a bar that names loom's later life."""
+    target = m.Target(uid(9), 1 + 2**20)
+    answers = node.say(m.Bar((target,), nodes=(m.Fenced("loom", LATER),)))
+    return str(answers[0].outcome)
+
+
+@pytest.mark.parametrize("lay", [None, {}, {"loom": EARLIER}], ids=["none", "empty", "earlier"])
+def test_a_file_that_knows_less_is_written_before_the_next_answer(
+    node: NodeAtHand, lay: dict[str, str] | None
+) -> None:
+    """Seen to fail: a daemon that was killed between the COMMIT and the file left it so, the hub
+    said its word again, and it was answered without the file.
+    """
+    assert bar(node) == "barred"
+    node.close()
+    (node.place / "heard.json").unlink()
+    if lay is not None:
+        (node.place / "heard.json").write_text(json.dumps({"incarnations": lay}))
+    node.open()
+    assert bar(node) == "barred"
+    assert heard(node) == {"loom": LATER}
+
+
+def test_a_file_that_stays_owed_refuses_every_word(
+    node: NodeAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when what could not be written is given up: the next answer would leave without it."""
+    assert bar(node) == "barred"
+    node.close()
+    (node.place / "heard.json").unlink()
+    with monkeypatch.context() as disk:
+        refuse(disk, errno.ENOSPC, "open")
+        with pytest.raises(DiskTrouble):
+            node.open()  # its first word is about agents
+        with pytest.raises(DiskTrouble):
+            bar(node)
+    assert bar(node) == "barred"
+    assert heard(node) == {"loom": LATER}
+
+
+def test_one_killed_before_the_commit_left_a_file_that_knows_more(
+    node: NodeAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the file is written after the COMMIT, or is not taken back: a life that was named
+    here would be unknown.
+    """
+
+    class KilledError(Exception):
+        pass
+
+    def kill(name: str) -> None:
+        failpoint(name)
+        if name == "store.before_commit":
+            raise KilledError
+
+    with monkeypatch.context() as dying:
+        dying.setattr(sqlite, "failpoint", kill)
+        with pytest.raises(KilledError):
+            bar(node)
+    assert heard(node) == {"loom": LATER}
+    node.close()
+    node.open()
+    with pytest.raises(Refused, match="later than"):
+        node.say(m.Bar((m.Target(uid(9), 1 + 2**20),), nodes=(m.Fenced("loom", EARLIER),)))
+    assert bar(node) == "barred"
