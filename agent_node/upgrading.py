@@ -132,11 +132,19 @@ def check_offer(desk: Desk, offer: Offer, last: Upgrade | None) -> bytes:
     if hashlib.sha256(offer.content).hexdigest() != said.program_sha256:
         raise OtherProgram("the file does not have the sha256 that was signed")
     _check_age(desk, said, last)
-    if free_bytes(desk.home) < 2 * len(offer.content) + ROOM:
-        raise NoRoom(f"a program of {len(offer.content)} bytes and {ROOM} more do not fit")
+    _check_room(desk, said, len(offer.content))
     if upgrade_record.is_carried_out(desk.home):
         raise UpgradeUnderWay(f"{last.version if last else 'another program'} is being installed")
     return offer.content
+
+
+def _check_room(desk: Desk, said: Statement, size: int) -> None:
+    """Whoever may change the database copies it first, and writes as much again into its log."""
+    tables = 2 * desk.home.database.stat().st_size if said.one_way else 0
+    needed, free = 2 * size + tables + ROOM, free_bytes(desk.home)
+    if free < needed:
+        copied = f", with a copy of the database in {desk.home.backups}" if tables else ""
+        raise NoRoom(f"a program of {size} bytes needs {needed} free{copied}, and {free} are")
 
 
 def _check_age(desk: Desk, said: Statement, last: Upgrade | None) -> None:

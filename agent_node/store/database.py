@@ -14,6 +14,7 @@ from ..errors import DiskBroken, DiskTrouble, StoreCorrupt, StoreNewer, StoreUnu
 from ..failpoints import failpoint
 from ..queries import InForce
 from ..wreck import let_go
+from .backups import back_up
 from .schema import STEPS, VERSION, statements
 from .transaction import Transaction
 
@@ -109,7 +110,7 @@ def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
             " use the newer agent-node again, or put back a backup from before the upgrade"
         )
     if version < VERSION and not fresh and version > 0:
-        _back_up(db, path, version)
+        back_up(db, path, version)
     for number in range(version + 1, VERSION + 1):
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -122,32 +123,6 @@ def _migrate(db: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
             if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
             raise
-
-
-def _back_up(db: sqlite3.Connection, path: Path, version: int) -> None:
-    """A whole copy before the first step that changes it; an earlier one is never replaced."""
-    folder = path.parent / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    target = folder / f"queue-v{version}.db"
-    for number in range(2, 1000):
-        if not target.exists():
-            break
-        target = folder / f"queue-v{version}-{number}.db"
-    unfinished = folder / f".queue-v{version}.db.{os.getpid()}"
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
-    copy = sqlite3.connect(unfinished)
-    try:
-        db.backup(copy)
-    finally:
-        copy.close()
-    with open(unfinished, "rb") as file:
-        os.fsync(file.fileno())
-    unfinished.rename(target)
-    names = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(names)
-    finally:
-        os.close(names)
 
 
 def _check_schema(db: sqlite3.Connection, path: Path) -> None:

@@ -158,6 +158,9 @@ def test_a_second_copy_before_a_step_does_not_replace_the_first(
     node.close()
     first = (backups / f"queue-v{len(STEPS)}.db").read_bytes()
     shutil.copy(old, queue)
+    with sqlite3.connect(queue) as db:  # not the state of which there is a copy
+        db.execute("UPDATE node SET reason = 'put back'")
+    db.close()
     node.open()
     assert (backups / f"queue-v{len(STEPS)}.db").read_bytes() == first
     assert (backups / f"queue-v{len(STEPS)}-2.db").is_file()

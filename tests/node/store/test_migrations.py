@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from agent_node.commands import Add
-from agent_node.errors import StoreNewer, StoreUnusable
+from agent_node.errors import DiskBroken, DiskTrouble, StoreNewer, StoreUnusable
 from agent_node.queries import ListTasks
-from agent_node.store import database
+from agent_node.store import backups, database
 from agent_node.store.schema import STEPS
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.task import task_from
@@ -102,3 +104,107 @@ def test_a_trigger_or_view_of_somebody_else_is_named_and_refused(home: Path, kin
         db.execute(made[kind])
     with pytest.raises(StoreUnusable, match="planted"):
         open_again(home)
+
+
+BROKEN = "ALTER TABLE node ADD COLUMN colour TEXT; CREATE INDEX broken ON nowhere (x)"
+
+
+def copies(home: Path) -> list[str]:
+    """Whatever lies in backups/, hidden or not."""
+    return sorted(path.name for path in (home / "backups").iterdir())
+
+
+def test_a_step_that_fails_at_each_start_leaves_one_copy(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: each attempt left a whole copy more, until the disk was full of them."""
+    learn(monkeypatch, BROKEN)
+    for _ in range(3):
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            open_again(home)
+    assert copies(home) == [f"queue-v{len(STEPS)}.db"]
+    learn(monkeypatch, NEXT)
+    open_again(home).close()
+    assert copies(home) == [f"queue-v{len(STEPS)}.db"]
+
+
+def test_a_copy_of_another_state_or_a_damaged_one_does_not_stand_for_this_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = f"queue-v{len(STEPS)}.db", f"queue-v{len(STEPS)}-2.db"
+    learn(monkeypatch, BROKEN)
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        open_again(home)
+    with sqlite3.connect(home / "queue.db") as db:
+        db.execute("UPDATE node SET reason = 'one word'")
+    db.close()
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        open_again(home)
+    assert copies(home) == sorted((first, second))
+    for name in (first, second):
+        (home / "backups" / name).write_bytes(b"no database")
+    learn(monkeypatch, NEXT)
+    open_again(home).close()
+    assert copies(home) == sorted((first, second, f"queue-v{len(STEPS)}-3.db"))
+
+
+class Disk:
+    """What statvfs says of a disk with so many bytes free."""
+
+    f_blocks, f_frsize = 1000, 1
+
+    def __init__(self, free: int) -> None:
+        self.f_bavail = free
+
+
+def test_a_copy_that_does_not_fit_is_not_begun(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail: it filled the disk first, and the error named queue.db alone."""
+    needed = (home / "queue.db").stat().st_size + backups.SPARE
+    learn(monkeypatch, NEXT)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "statvfs", lambda path: Disk(needed - 1))
+        told = rf"{home / 'backups'}: .* {needed} bytes free, and {needed - 1} are.* ls -l"
+        with pytest.raises(DiskTrouble, match=told):
+            open_again(home)
+    assert copies(home) == []
+    assert version_of(home / "queue.db") == len(STEPS)
+    monkeypatch.setattr(os, "statvfs", lambda path: Disk(needed))
+    open_again(home).close()
+    assert copies(home) == [f"queue-v{len(STEPS)}.db"]
+
+
+def test_a_disk_that_does_not_say_what_is_free_is_tried(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = Disk(0)
+    silent.f_blocks = 0
+    learn(monkeypatch, NEXT)
+    monkeypatch.setattr(os, "statvfs", lambda path: silent)
+    open_again(home).close()
+    assert copies(home) == [f"queue-v{len(STEPS)}.db"]
+
+
+def test_a_copy_that_was_cut_off_leaves_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: what was unfinished stayed, and what a killed one left was never swept."""
+    (home / "backups").mkdir()
+    for left in (".queue-v1.db.7", ".queue-v1.db.7-journal"):
+        (home / "backups" / left).write_bytes(b"x")
+    learn(monkeypatch, NEXT)
+    with monkeypatch.context() as disk:
+        disk.setattr(backups, "_copy", cut_off)
+        with pytest.raises(DiskTrouble, match=r"backups: .*No space left") as said:
+            open_again(home)
+    assert not isinstance(said.value, DiskBroken)
+    assert copies(home) == []
+    open_again(home).close()
+    assert copies(home) == [f"queue-v{len(STEPS)}.db"]
+
+
+def cut_off(db: sqlite3.Connection, folder: Path, version: int) -> None:
+    """The copy as a disk that is full in its midst leaves it."""
+    assert list(folder.iterdir()) == []
+    for left in (f".queue-v{version}.db.9", f".queue-v{version}.db.9-journal"):
+        (folder / left).write_bytes(b"half")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
