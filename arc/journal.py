@@ -19,6 +19,7 @@ from .fences import FenceFile
 from .journal_deliveries import DeliveryBook
 from .journal_ends import EndBook
 from .journal_history import HistoryBook
+from .journal_lives import LifeBook
 from .journal_nodes import NodeBook
 from .journal_notices import NoticeBook
 from .journal_outbox import OutBook
@@ -131,6 +132,7 @@ class Journal:
         self.history = HistoryBook(self._rows, clock)
         self.ties = TieBook(self._rows, clock)
         self.deliveries = DeliveryBook(self._rows, clock)
+        self.lives = LifeBook(self._rows, clock)
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
 
     @property
@@ -152,6 +154,9 @@ class Journal:
             self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])
             self._rows.write("DELETE FROM stranded WHERE day < ?", [old[:10]])
+            self._rows.write("DELETE FROM replaced WHERE at < ?", [old])
+            self._rows.write("DELETE FROM lost_task WHERE NOT EXISTS (SELECT 1 FROM replaced r"
+                             " WHERE r.node = lost_task.node AND r.life = lost_task.life)")
             self.tallies.fold()
 
     def _forget(self, table: str, old: str, *, but: str = "") -> None:

@@ -280,3 +280,20 @@ def what_births_may_cost(db: Database) -> None:
 def which_end_was_told(db: Database) -> None:
     """By which event the bad end came that a store was told of; of those before it is not known."""
     db.execute("ALTER TABLE end_told ADD COLUMN seq INTEGER")
+
+
+_LIVES = """
+CREATE TABLE replaced (
+  node TEXT NOT NULL, life TEXT NOT NULL, now TEXT NOT NULL, at TEXT NOT NULL, open INTEGER,
+  moved INTEGER NOT NULL, PRIMARY KEY (node, life)) STRICT;
+CREATE TABLE lost_task (uid TEXT PRIMARY KEY, node TEXT NOT NULL, life TEXT NOT NULL) STRICT;
+CREATE INDEX lost_task_by_node ON lost_task (node, life);
+"""
+
+
+@STEPS()
+def lost_queues(db: Database) -> None:
+    """Which nodes came back as another queue, and which tasks had been moved to the old one."""
+    for statement in _LIVES.split(";\n"):
+        if statement.strip():
+            db.execute(statement)

@@ -35,6 +35,7 @@ LINES: Final[dict[str, str]] = {
     "node_joined": "a machine joined the fleet",
     "node_paused": "a person paused a node, or one agent of it",
     "node_removed": "a machine left the fleet",
+    "node_replaced": "a node came back as another queue; its old one is not seen any more",
     "node_resumed": "a person let it take work again",
     "node_suspended": "a person suspended a node: it is not even asked",
     "node_trusted": "a machine's new host key was trusted",

@@ -25,6 +25,7 @@ from .displaced import displaced_on
 from .journal_history import Usual
 from .lateness import Lateness
 from .links import Link
+from .replaced import remember_met
 from .settling import Settlement, settle
 from .survey import DEADLINE_S, survey
 from .tally import Tally
@@ -224,7 +225,7 @@ def _remember(hub: Hub, found: FleetView) -> None:
     journal = hub.journal
     with journal.together():
         journal.history.samples.look(found.seen, found.unseen, gap_s=_gap_s(hub))
-        journal.nodes.meet(one for one in met if one is not None)
+        remember_met(journal, (one for one in met if one is not None))
         journal.nodes.count_open({node.name: open_tasks(node) for node in found.seen})
     fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
     now = hub.clock.boottime()

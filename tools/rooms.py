@@ -76,7 +76,8 @@ ROOMS = (
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
          ("arc/links/", *hub("asking moved graph_answers survey unseen displaced lateness looking"
-                           " looking_up circling unfound lost_files queues tally beside"))),
+                           " looking_up circling unfound lost_files replaced queues tally"
+                          " beside"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
          ("arc/decisions/", *hub("planning"))),
@@ -84,7 +85,7 @@ ROOMS = (
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing stood settling endings fencing reowning durable fences lease"
              " journal journal_tables journal_nodes journal_ends journal_outbox journal_runs"
-             " journal_words journal_ties outbox leaving custody doubted entitling"
+             " journal_words journal_ties journal_lives outbox leaving custody doubted entitling"
              " settlements graph_cancels artifacts bringing"
              " journal_work journal_notices journal_deliveries adding polling dead_answers"
              " delivering apart"

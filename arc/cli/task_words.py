@@ -188,7 +188,7 @@ def doubts_alone(context: typer.Context) -> int | None:
 
 @doubts.command("list")
 def list_doubts() -> int:
-    """Every transfer that is not over, as each end tells it."""
+    """Every transfer that is not over, as each end tells it; and tasks lost with a queue."""
     from arc.text.tasks import render_doubts
 
     return tell("doubts.list", "doubts.list", {}, render_doubts)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_node.clock import iso
 from agent_node.moves import Fenced
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 
 async def doubts_list(hub: Hub, args: JsonObject) -> Told:
-    """Every transfer that some node does not count as over, as each end tells it."""
+    """Every transfer that some node does not count as over, as each end tells it; and the tasks
+    that had been moved to a queue which another one has replaced.
+    """
     view = await survey(hub.links, roles=hub.roles(), clock=hub.clock)
     doubts: list[JsonValue] = [
         {"node": node.name, "xfer": one.xfer, "uid": one.uid, "side": one.side,
@@ -38,7 +41,12 @@ async def doubts_list(hub: Hub, args: JsonObject) -> Told:
         for node in view.seen if node.report.counts.get("PARKED")
     ]  # fmt: skip
     partial = partial_of(view.silent)
-    data: JsonObject = {"doubts": doubts, "parked": parked, "unread": _names(partial)}
+    lost: list[JsonValue] = [
+        {"node": one.node, "uid": uid, "since": iso(one.at)}
+        for one in hub.journal.lives.standing() for uid in one.lost
+    ]  # fmt: skip
+    data: JsonObject = {"doubts": doubts, "parked": parked, "lost": lost,
+                        "unread": _names(partial)}  # fmt: skip
     return Told(data, 3 if partial else 0, partial, not_asked(hub))
 
 
@@ -104,6 +112,8 @@ def _note(hub: Hub, became: Reowning, asked: Fields) -> None:
     if not asked.flag("dry_run"):
         if became.outcome == "reowned":
             hub.journal.ends.forget(became.uid)  # a person's word counts, not what was heard
+        if became.outcome != "refused":
+            hub.journal.lives.decided([became.uid])
         said: JsonObject = {"outcome": became.outcome, **_word(asked)}
         hub.journal.runs.log("task_settled", task=became.uid, node=became.node, fields=said)
 

@@ -18,6 +18,7 @@ from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
 from arc.looking import INBOX, Look
 from arc.lost_files import lost_files_now
+from arc.replaced import replaced_now
 from arc.survey import DEADLINE_S
 from arc.unfound import unfound_now
 
@@ -62,7 +63,8 @@ def stores_with_graphs(seen: Look) -> frozenset[str]:
 
 async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
-    return [*complaints(hub), *named(nodes, beside.named), *await leftovers(hub),
+    return [*complaints(hub), *replaced_now(hub), *named(nodes, beside.named),
+            *await leftovers(hub),
             *nobodys_now(beside),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
             *lost_files_now(hub), *failed_lately(hub, beside), *not_followed(hub),

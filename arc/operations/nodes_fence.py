@@ -74,6 +74,7 @@ async def _fence(hub: Hub, dead: Fenced, asked: Fields) -> FenceReport:
             dry_run=asked.flag("dry_run"),
         )  # fmt: skip
     if not done.dry_run and not done.refused:
+        hub.journal.lives.decided(one.uid for one in done.tasks if one.outcome != "refused")
         hub.journal.runs.log("node_fenced", node=dead.node, fields={
             "by": by, "reason": reason, "tasks": len(done.tasks),
             **Counter(one.outcome for one in done.tasks)})  # fmt: skip

@@ -12,6 +12,7 @@ from arc.asking import queued, read_shown
 from arc.decisions.explain import Steal
 from arc.entitling import tying
 from arc.errors import NeedsWord, WrongUse
+from arc.replaced import remember_met
 from arc.sensor import Moved
 from arc.transfer import Outcome, carry_out
 
@@ -88,7 +89,7 @@ def _remember_ends(hub: Hub, outcomes: Iterable[Outcome]) -> dict[str, str]:
     """As which each end was met: a fence of one of them needs to know what was moved to whom."""
     names = {name for one in outcomes for name in (one.steal.busy, one.steal.idle)}
     met = [one for name in sorted(names) if (one := hub.links[name].met) is not None]
-    hub.journal.nodes.meet(met)
+    remember_met(hub.journal, met)
     return {one.node: one.incarnation for one in met}
 
 

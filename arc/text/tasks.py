@@ -238,11 +238,12 @@ def _because(one: JsonObject) -> str:
 def render_doubts(data: JsonObject, look: Look) -> str:
     """Every transfer that is not over, and what a person may do."""
     doubts, parked = objects(data, "doubts"), objects(data, "parked")
-    if not doubts and not parked:
+    lost = objects(data, "lost")
+    if not doubts and not parked and not lost:
         if data.get("unread"):
             return f"no doubts{_where_seen(data)}"
         return "no doubts: every transfer is over at both ends"
-    short = shorts(doubts)
+    short = shorts(doubts, lost)
     lines = [
         (said(one.get("node")), short[str(one["uid"])], said(one.get("side")),
          said(one.get("state")), said(one.get("peer")), f"{said(one.get('age_s'))} s",
@@ -253,6 +254,9 @@ def render_doubts(data: JsonObject, look: Look) -> str:
     more = [f"{said(one.get('node'))}: {said(one.get('parked'))} parked, for what became of them "
             "is not known: arc tasks resolve TASK --as done|failed|cancelled; to run one again: "
             "arc doubts settle TASK --yes" for one in parked]  # fmt: skip
+    more += [f"{short[str(one['uid'])]} was moved to {said(one.get('node'))}, which is another "
+             f"queue since {said(one.get('since'))}: bring the old home back, or arc doubts settle "
+             f"{said(one.get('uid'))} --yes" for one in lost]  # fmt: skip
     return "\n".join([*([text] if doubts else []), *more])
 
 
