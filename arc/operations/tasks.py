@@ -27,6 +27,7 @@ from .going_on import goes_on
 from .graph_finding import find_task_not_graph
 from .nobodys import no_domain
 from .staying import Reasons
+from .why_gone import denied_by_all
 from .why_waiting import holds_of
 
 if TYPE_CHECKING:
@@ -240,6 +241,9 @@ async def tasks_show(hub: Hub, args: JsonObject) -> Told:
     }  # fmt: skip
     failed = {**found.answers.failed, **answers.failed} if found.elsewhere else answers.failed
     left = found.not_asked if found.elsewhere else ()
+    nowhere = await denied_by_all(hub, found)
+    if nowhere:
+        left = (*left, f"{nowhere}; arc why {found.uid}")
     return Told(data, 3 if failed or left else 0, Answers({}, failed).partial, left)
 
 

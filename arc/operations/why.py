@@ -70,7 +70,7 @@ async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
         else:
             data = await _on_a_node(hub, seen, found, task)
     data |= await waiting_of(hub, found.task) | await files_of(hub, found)
-    data |= _without_a_hub(hub, data) | gone_with(hub, found)
+    data |= _without_a_hub(hub, data) | await gone_with(hub, found)
     data |= why_again(hub, found.task) | at_its_time(found.task) | await cancelled_by(hub, found)
     data |= {**_about(hub, found, seen), **evidence_of(hub, seen, found.node)}
     return data, seen
@@ -85,7 +85,8 @@ def _told(data: JsonObject, seen: Look, found: Found) -> Told:
         for name, (code, because) in sorted(unseen.items())
     )
     left = found.not_asked if found.elsewhere else ()
-    blind = data["could_not_look"] or failed or left
+    nowhere = found.task.state == "MOVED" and data["verdict"] == ESCALATE
+    blind = data["could_not_look"] or failed or left or nowhere
     return Told(data, exit=3 if blind else 0, partial=partial, warnings=left)
 
 

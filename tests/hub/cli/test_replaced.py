@@ -11,6 +11,7 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.store.sqlite import open_store
+from arc.journal_ends import TaskEnd
 from arc.looking import look
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
@@ -160,3 +161,38 @@ def restored(desk: Desk) -> None:
     (machine.place / "generation").unlink()
     desk.nodes.switch_on("loom")
     assert desk.arc("nodes", "show", "loom", "--json").data["state"] == "quarantined"
+
+
+def test_a_task_that_nobody_has_is_not_said_to_be_with_another_node(desk: Desk) -> None:
+    """Seen to fail: WAIT, another node has it now, exit 0."""
+    moved_to_loom(desk, 1)
+    made_anew(desk)
+    text, data = desk.both("why", uid(1))
+    assert (text.code, data["verdict"]) == (3, "ESCALATE")
+    assert "it was moved to loom, which is another queue since" in text.out
+    assert f"arc doubts settle {uid(1)} --yes" in text.out
+    assert "another node has it now" not in text.out
+    shown = desk.arc("tasks", "show", uid(1))
+    assert (shown.code, "another queue since" in shown.err) == (3, True)
+
+
+def test_a_taker_that_does_not_know_the_task_is_told_from_one_that_is_another(desk: Desk) -> None:
+    moved_to_loom(desk, 1)
+    desk.nodes.machines["loom"].store._db.execute("DELETE FROM task WHERE uid = ?", (uid(1),))
+    text, _ = desk.both("why", uid(1))
+    assert text.code == 3
+    assert "moved to loom, which answers and does not have it" in text.out
+
+
+def test_a_task_whose_taker_does_not_answer_or_whose_end_was_heard_is_not_denied(
+    desk: Desk,
+) -> None:
+    moved_to_loom(desk, 1, 2)
+    desk.nodes.switch_off("loom")
+    assert "does not have it" not in desk.arc("why", uid(1)).out
+    desk.nodes.switch_on("loom")
+    made_anew(desk)
+    desk.hub.journal.ends.note([TaskEnd("loom", uid(1), "COMPLETED", desk.clock.now())])
+    text = desk.arc("why", uid(1))
+    assert (text.code, "another queue since" in text.out) == (0, False)
+    assert desk.arc("tasks", "show", uid(1)).code == 0
