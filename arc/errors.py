@@ -219,9 +219,16 @@ class NoNodeProgram(NodeUnreachable):
 
 
 class NodeCannotServe(NodeUnreachable):
-    """The node's program answered that it cannot serve, in its own words; nothing was asked."""
+    """The node's program answered that it cannot serve, in its own words; nothing was asked.
+
+    `told` is the code of the node's own error.
+    """
 
     code = "ARC-CANNOT-SERVE"
+
+    def __init__(self, node: str, message: str, *, hint: str = "", told: str = "") -> None:
+        super().__init__(node, message, hint=hint)
+        self.told = told
 
 
 class WrongNode(NodeUnreachable):

@@ -112,7 +112,7 @@ def last_trouble(node: str, words: str) -> NodeCannotServe | None:
 
 def _cannot_serve(node: str, code: str, text: str, hint: str) -> NodeCannotServe:
     because = f"agent-node cannot serve: {code}: {text}"
-    return NodeCannotServe(node, because, hint=_what_now(node, code, hint))
+    return NodeCannotServe(node, because, hint=_what_now(node, code, hint), told=code)
 
 
 def _what_now(node: str, code: str, hint: str) -> str:

@@ -25,7 +25,7 @@ from arc.decisions.health import TAKE_OVER
 from arc.decisions.limits import HealthLimits
 from arc.decisions.sounding import Sounds, signs_of
 from arc.displaced import displaced_by
-from arc.errors import ArcError
+from arc.errors import ArcError, NodeCannotServe
 from arc.links import Link, Met
 from arc.secret_files import BadSecret, read_secret
 
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 FINDINGS = 6
 SQLITE_MENDED = (3, 51, 3)  # before it, several writers on a log could damage a database
-INBOX = "inbox"
+INBOX, HOME_MISSING = "inbox", "home_missing"
+# Of a node that was met before: a home that is made anew has none of the old one's tasks.
+BRING_BACK = ("its home was there before: is its disk mounted on {0}? Bring the old home back; one "
+              "that is made anew has none of its tasks")  # fmt: skip
 SCHEMA_MAX = 1024 * 1024
 
 
@@ -81,8 +84,10 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
     names = [only] if only else [name for name in sorted(hub.links) if name != INBOX]
     links = [hub.links[name] for name in names if name in hub.links]
     roles = hub.roles()
+    met = hub.journal.nodes.met()
     looked = await asyncio.gather(*(
-        _node(link, hub.settings.health, roles.get(link.name, Role()), hub.lease.term)
+        _node(link, hub.settings.health, roles.get(link.name, Role()), hub.lease.term,
+              known=link.name in met)
         for link in links
     ))  # fmt: skip
     checks: list[Check] = []
@@ -208,7 +213,9 @@ def _secrets(hub: Hub) -> Iterator[Check]:
             yield Check(f"webhook {one.name}", "bad", str(error), hint)
 
 
-async def _node(link: Link, limits: HealthLimits, role: Role, term: int) -> Looked:
+async def _node(
+    link: Link, limits: HealthLimits, role: Role, term: int, *, known: bool
+) -> Looked:
     """What meeting one node shows; whatever goes wrong is about this node alone."""
     name = link.name
     try:
@@ -217,6 +224,8 @@ async def _node(link: Link, limits: HealthLimits, role: Role, term: int) -> Look
     except ArcError as error:
         said = str(error).removeprefix(f"{name}: ")
         hint = error.hint or f"arc explain {error.code}"
+        if known and isinstance(error, NodeCannotServe) and error.told == HOME_MISSING:
+            hint = BRING_BACK.format(name)
         return Looked(name, [Check(name, "bad", said, hint)])
     checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
                     f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip

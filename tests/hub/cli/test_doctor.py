@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject
+from arc.errors import NodeCannotServe
+from arc.links.answers import parse_trouble
 from arc.settings import HookEntry
 from arc.setup import render_schema
 from tests.hub.cli.desk import Desk, Ran
@@ -134,3 +138,25 @@ def test_a_suspended_node_is_not_asked_and_no_finding(well: Desk) -> None:
 
 def test_a_node_that_the_fleet_does_not_have_is_no_healthy_node(well: Desk) -> None:
     assert well.both("doctor", "--node", "nix")[0].code == 5
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_home_that_is_gone_is_to_be_brought_back_and_a_new_one_to_be_made(
+    well: Desk, known: bool
+) -> None:
+    """Seen to fail: whoever's disk was not mounted was told to make a new home in its place."""
+    if known:
+        well.arc("status")
+    said = (b'{"error": {"code": "home_missing", "message": "/srv/loom: cannot be looked at",'
+            b' "hint": "create it with: agent-node init --name NAME"}}')  # fmt: skip
+    trouble = parse_trouble("loom", said)
+    assert isinstance(trouble, NodeCannotServe)
+
+    async def gone(*_: object, **__: object) -> JsonObject:
+        raise trouble
+
+    link = well.nodes.link("loom")
+    with patch.object(link, "meet", gone):
+        (one,) = found(well.arc("doctor", "--node", "loom", "--json"), "loom")
+    assert ("is its disk mounted on loom?" in str(one["hint"])) == known
+    assert ("agent-node init" in str(one["hint"])) != known
