@@ -32,10 +32,10 @@ def with_all_others(first: BadInput, document: JsonValue) -> BadInput:
     return as_one(first, islice(_wrong(document, depth=1), COUNTED_MAX))
 
 
-def as_one(first: BadInput, found: Iterator[BadInput]) -> BadInput:
-    """One error of all of these, or of the first where there are none."""
+def as_one(first: BadInput, found: Iterator[BadInput], *, more: int = 0) -> BadInput:
+    """One error of all of these, or of the first where there are none; `more` were counted only."""
     shown = tuple(islice(found, SHOWN_MAX)) or (first,)
-    more = sum(1 for _ in found)
+    more += sum(1 for _ in found)
     lines = [safe_text(str(one), TEXT_MAX) for one in shown]
     lines += [told_more(more)] if more else []
     error = BadInput("\n".join(lines))

@@ -60,10 +60,10 @@ def _json(raw: bytes, file: str) -> JsonObject:
 
 def _check(document: JsonObject, by: str) -> None:
     """Everything that the hub will check, too: here the file's lines are at hand."""
-    from agent_node.graph_document import read_graph
     from agent_node.ulid import fresh_ulid
+    from arc.operations.unknown_fields import checked_graph
 
-    read_graph(document, mint=fresh_ulid, source=by)
+    checked_graph(document, mint=fresh_ulid, source=by)
 
 
 def _yaml(raw: bytes, file: str, by: str, *, talk: Callable[[str], object]) -> JsonObject:

@@ -12,8 +12,7 @@ from agent_node.budget import NOTHING as NO_MONEY
 from agent_node.budget import URGENT, amount_of, text_of
 from agent_node.deadlines import passed_already
 from agent_node.errors import BadInput
-from agent_node.graph_document import following, minted, read_graph
-from agent_node.graph_faults import as_one
+from agent_node.graph_document import following, minted
 from agent_node.graphs import THEN_MAX, Graph
 from agent_node.readiness import all_edges
 from agent_node.requests import Fields
@@ -30,7 +29,7 @@ from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
 from .too_dear import too_dear_a_day
-from .unknown_fields import mistyped_edges, unknown_in_graph
+from .unknown_fields import checked_graph, unknown_in_graph
 
 if TYPE_CHECKING:
     from arc.hub import Hub
@@ -117,13 +116,9 @@ def _too_dear(graph: Graph, *, dry_run: bool) -> Iterator[str]:
 
 def _checked(document: JsonObject, hub: Hub, by: str) -> Graph:
     try:
-        graph = read_graph(document, mint=hub.mint, source=by)
+        return checked_graph(document, mint=hub.mint, source=by)
     except BadInput as error:
         raise _bad(error) from error
-    mistyped = mistyped_edges(document)
-    if mistyped:
-        raise _bad(as_one(mistyped[0], iter(mistyped)))
-    return graph
 
 
 def _bad(error: BadInput) -> BadGraph:

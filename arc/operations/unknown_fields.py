@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from agent_node.errors import BadInput
-from agent_node.graph_drafts import OF_A_GRAPH
-from agent_node.graphs import THEN_MAX
+from agent_node.graph_document import read_graph
+from agent_node.graph_drafts import OF_A_GRAPH, Mint
+from agent_node.graph_faults import as_one
+from agent_node.graphs import THEN_MAX, Graph
 from agent_node.references import read_reference
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import FIELDS
@@ -17,43 +19,104 @@ from agent_node.ulid import is_ulid
 
 SHOWN_MAX = 20
 EDGES = ("after", "context")  # by which a task of a graph waits
+IN_A_GRAPH = ("depends_on", "context_refs")  # as a task alone says them; a graph refuses both
+NAMED_BY = ("task", "ref", "uid")  # of an entry that is an object
 NEAR = 0.8  # `aftr`, `afetr`, `contxt`
+# How other tools call an edge, in lower case without _ and -.
+OTHER_WORDS = {**dict.fromkeys((
+    "dependson", "dependon", "depends", "depend", "dependency", "dependencies", "deps", "dep",
+    "requires", "require", "required", "prerequisites", "prerequisite", "prereqs", "prereq",
+    "waitsfor", "waitfor", "waitson", "waiton", "waitingfor", "awaits", "needstasks", "needstask",
+    "parents", "parenttasks", "upstream", "upstreams", "upstreamtasks", "follows", "runafter",
+    "runsafter", "startafter", "startsafter", "predecessors", "predecessor", "blockedby",
+), "after"), "contextrefs": "context", "contextref": "context"}  # fmt: skip
 
 
 def unknown_fields(
-    tasks: Iterable[JsonObject], known: Collection[str] = FIELDS
+    tasks: Iterable[JsonObject], known: Collection[str] = FIELDS,
+    near: Callable[[str], str] = lambda name: _nearest(name, FIELDS),
 ) -> Iterator[str]:
     """Each such name once, with how many tasks have it and which field may be meant."""
     count = Counter(name for task in tasks for name in task if name not in known)
     for name, many in sorted(count.items())[:SHOWN_MAX]:
-        close = difflib.get_close_matches(name.lower()[:80], known, n=1, cutoff=0.5)
-        meant = f"; did you mean {close[0]}?" if close else ""
+        close = near(name)
+        meant = f"; did you mean {close}?" if close else ""
         yield f"{counted(many, 'task')} with an unknown field {name!r}, kept in extra{meant}"
 
 
 def unknown_in_graph(document: JsonObject) -> Iterator[str]:
     """The same of a graph's document: an edge under a wrong name holds nothing back."""
-    return unknown_fields(_tasks_of(document), {*OF_A_GRAPH, *FIELDS})
+    said = {*OF_A_GRAPH, *FIELDS}.difference(IN_A_GRAPH)  # never what the graph would refuse
+    return unknown_fields(_tasks_of(document), {*said, *IN_A_GRAPH}, lambda name: (
+        OTHER_WORDS.get(_plain(name)) or _nearest(name, said)))  # fmt: skip
+
+
+def checked_graph(document: JsonObject, *, mint: Mint, source: str) -> Graph:
+    """The graph, whole and checked, or `BadInput` with all that is wrong, and with each of its
+    edges that stands under a name which is none.
+    """
+    mistyped = mistyped_edges(document)
+    try:
+        graph = read_graph(document, mint=mint, source=source)
+    except BadInput as error:
+        if not mistyped:
+            raise
+        found = (*(error.faults or (error,)), *mistyped)
+        raise as_one(error, iter(found), more=error.more) from error
+    if mistyped:
+        raise as_one(mistyped[0], iter(mistyped))
+    return graph
 
 
 def mistyped_edges(document: JsonObject) -> tuple[BadInput, ...]:
-    """Edges under a name that is nearly theirs. Kept in extra they would hold nothing back, and the
-    task would run before what it is to wait for. What names no task there is somebody's own field.
+    """Edges under a name that is nearly theirs, or under a usual other word for them. Kept in extra
+    they would hold nothing back, and the task would run before what it is to wait for. What names
+    no task there is somebody's own field.
     """
     return tuple(
-        BadInput(f"no task has such a field, and what it says would not be waited for; "
-                 f"did you mean {close[0]}?", f"{where}.{field}")
+        BadInput(why, f"{where}.{field}")
         for where, task, names in _placed(document)
         for field, value in task.items()
-        if field not in FIELDS and field not in OF_A_GRAPH
-        and (close := difflib.get_close_matches(field.lower()[:80], EDGES, n=1, cutoff=NEAR))
-        and any(_is_edge(one, names) for one in (value if isinstance(value, list) else [value]))
-    )  # fmt: skip
+        if field not in FIELDS and field not in OF_A_GRAPH and (why := _mistyped(field))
+        and any(_is_edge(one, names) for one in _entries(field, value))
+    )
+
+
+def _mistyped(field: str) -> str:
+    """What is wrong with an edge under this name; empty: it is no other name of one."""
+    other = OTHER_WORDS.get(_plain(field))
+    if other is not None:
+        return f"in a graph this is said as `{other}`; under this name nothing would be waited for"
+    close = difflib.get_close_matches(field.lower()[:80], EDGES, n=1, cutoff=NEAR)
+    return ("no task has such a field, and what it says would not be waited for; "
+            f"did you mean {close[0]}?") if close else ""  # fmt: skip
+
+
+def _entries(field: str, value: JsonValue) -> Iterable[JsonValue]:
+    """What this names, one by one; under another word also as `a, b` or `{a: …, b: …}`."""
+    if isinstance(value, list):
+        return value
+    if _plain(field) in OTHER_WORDS and isinstance(value, str):
+        return [one.strip() for one in value.split(",")]
+    if _plain(field) in OTHER_WORDS and isinstance(value, dict):
+        return [value, *value]
+    return [value]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name.lower()[:80], known, n=1, cutoff=0.5)
+    return close[0] if close else ""
 
 
 def _is_edge(entry: JsonValue, names: Collection[str]) -> bool:
     """Whether this names a task, as an entry of `after` or `context` does."""
-    said = entry.get("task", entry.get("ref")) if isinstance(entry, dict) else entry
+    said = entry
+    if isinstance(entry, dict):
+        said = next((entry[key] for key in NAMED_BY if key in entry), None)
     if not isinstance(said, str):
         return False
     name, dot, what = said.partition(".")

@@ -384,6 +384,64 @@ def test_whatever_names_a_task_under_such_a_name_is_refused(desk: Desk, edge: An
     assert (said.code, "graph.tasks[1].aftr: no task has such" in said.err) == (2, True)
 
 
+@pytest.mark.parametrize("word", [
+    "depends", "dependsOn", "depend_on", "requires", "deps", "dependencies", "waits_for",
+    "wait-for", "needs_tasks", "parents", "upstream", "follows", "run_after", "prerequisites",
+    "blockedBy"])
+def test_another_tools_word_for_an_edge_is_refused(desk: Desk, word: str) -> None:
+    """Seen to fail: it was taken in with a warning, and nothing held the second task back."""
+    typo = {"title": "T", "tasks": {"first": {"subject": "f"},
+                                    "second": {"subject": "s", word: ["first"]}}}
+    said = desk.arc("dag", "submit", "-", stdin=json.dumps(typo).encode())
+    assert said.code == 2
+    assert f"graph.tasks.second.{word}: in a graph this is said as `after`" in said.err
+    assert desk.arc("dag", "list", "--json").data["dags"] == []
+
+
+@pytest.mark.parametrize("value", ["first", "third, first", [{"uid": uid(7)}], [{"task": "first"}],
+                                   {"first": {"condition": "ended"}}, uid(7)])
+def test_whatever_names_a_task_under_another_tools_word_is_refused(desk: Desk, value: Any) -> None:
+    typo = {"title": "T", "tasks": [{"name": "first", "subject": "f"},
+                                    {"name": "second", "subject": "s", "depends": value}]}
+    said = desk.arc("dag", "submit", "-", stdin=json.dumps(typo).encode())
+    assert (said.code, "tasks[1].depends: in a graph this is said" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(("field", "value"), [("depends", ["elsewhere"]), ("requires", "a lamp"),
+                                              ("depends_on_it", 7), ("upstream", {"a": 1})])
+def test_a_warning_of_a_graph_never_names_a_field_that_the_graph_refuses(
+    desk: Desk, field: str, value: Any
+) -> None:
+    """Seen to fail: `did you mean depends_on?`, which was refused in turn."""
+    own = {"title": "T", "tasks": {"first": {"subject": "f"},
+                                   "second": {"subject": "s", field: value}}}
+    said = desk.arc("dag", "submit", "-", stdin=json.dumps(own).encode())
+    assert (said.code, f"unknown field '{field}', kept in extra" in said.err) == (0, True)
+    assert "did you mean depends_on?" not in said.err
+    assert field not in {"depends", "requires", "upstream"} or "did you mean after?" in said.err
+
+
+@pytest.mark.parametrize("text", [
+    '{"title": "T", "tasks": {"a": {"subject": ""}, "test": {"afer": ["a"], "subject": 7}}}',
+    "title: T\ntasks:\n  a: {subject: ''}\n  test: {subject: 7, afer: [a]}\n",
+], ids=["json", "yaml"])
+def test_a_misspelt_edge_is_told_with_all_other_faults(desk: Desk, text: str) -> None:
+    """Seen to fail: it was told only once the rest was mended, and of YAML without its line."""
+    said = desk.arc("dag", "submit", "-", "--json", stdin=text.encode())
+    assert said.code == 2
+    problems = said.envelope["error"]["problems"]
+    assert len(problems) == 3
+    (edge,) = (one for one in problems if "did you mean after?" in one["message"])
+    assert edge["where"] in {"graph.tasks.test.afer", "stdin:4:28"}
+
+
+def test_a_misspelt_edge_behind_twenty_other_faults_is_counted(desk: Desk) -> None:
+    tasks: dict[str, Any] = {f"t{n}": {"subject": ""} for n in range(21)}
+    tasks["last"] = {"subject": "l", "afer": ["t0"]}
+    said = desk.arc("dag", "submit", "-", stdin=json.dumps({"title": "T", "tasks": tasks}).encode())
+    assert (said.code, "… and 2 more" in said.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("content", "a text. build it"), ("contents", ["intro", 7]), ("later", 7), ("alter", []),
