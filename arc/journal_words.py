@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .journal import Row, Rows
 
 WHOLE_FLEET = ""
+WHOSE = "whose-pause"
+FLEET, OWN = "fleet", "own"  # by whose word a node is paused or drains
 OWED = {"pause": "owed-pause", "resume": "owed-resume"}  # words that a node was not there to hear
 
 
@@ -90,6 +92,18 @@ class WordBook:
     def _forget_owed(self, node: str, *kinds: str) -> None:
         for kind in kinds:
             self._rows.write("DELETE FROM word WHERE kind = ? AND node = ?", [kind, node])
+
+    def say_whose(self, node: str, whose: str | None) -> None:
+        """By whose word this node is paused or drains: that for the fleet, its own, or nobody's."""
+        if whose is None:
+            self._take_back(WHOSE, node)
+        else:
+            self._say(WHOSE, node, reason=whose, by="", until=None)
+
+    def whose_pause(self, node: str) -> str | None:
+        """The same as it was said last; None: nobody's, or an older hub paused it."""
+        found = [word.reason for word in self._standing(WHOSE) if word.node == node]
+        return found[0] if found else None
 
     def owed(self) -> tuple[tuple[str, Word], ...]:
         """What nodes have still to be told, each with `pause` or `resume`; sorted by node."""

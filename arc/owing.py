@@ -9,6 +9,7 @@ from agent_node.strict import JsonObject
 
 from .asking import reading
 from .errors import ArcError
+from .journal_words import FLEET, OWN
 from .links import Link
 from .stood import noted, stood_in
 
@@ -40,7 +41,8 @@ async def _tell(hub: Hub, link: Link) -> int:
         return 0
     do, word = owed[link.name]
     try:
-        heard = await say_word(link, do, {"reason": word.reason, "by": word.by})
+        said: JsonObject = {"reason": word.reason, "by": word.by, "dry_run": False}
+        heard = await say_for_fleet(hub, link, do, said, heard=do == "resume")
     except ArcError as error:
         fields: JsonObject = {"do": do, "because": str(error)[:WHY_MAX]}
         hub.journal.runs.log("word_still_owed", node=word.node, fields=fields)
@@ -48,6 +50,34 @@ async def _tell(hub: Hub, link: Link) -> int:
     hub.journal.words.told([word.node], do)
     hub.journal.runs.log("word_told_later", node=word.node, fields={"do": do, **noted(heard)})
     return 1
+
+
+async def say_for_fleet(
+    hub: Hub, link: Link, do: str, fields: JsonObject, *, heard: bool
+) -> JsonObject:
+    """The node's state after a word for the whole fleet. A node that is paused or drains by a word
+    of its own is left as it is (`kept`), for nobody took that word back. `heard` is whether the
+    fleet's pause reached it, where nothing was noted of that.
+    """
+    words, acts = hub.journal.words, not fields["dry_run"]
+    stands = (await say_word(link, "pause", {**fields, "dry_run": True})).get("was")
+    if isinstance(stands, dict) and _is_its_own(stands, words.whose_pause(link.name), heard=heard):
+        if acts:
+            words.say_whose(link.name, OWN)
+        return {"state": stands["state"], "reason": stands["reason"] or "", "kept": True}
+    if acts and do == "pause":
+        words.say_whose(link.name, FLEET)  # before it is: its answer may get lost
+    said = await say_word(link, do, fields)
+    if acts and do == "resume":
+        words.say_whose(link.name, None)
+    return said
+
+
+def _is_its_own(stands: JsonObject, whose: str | None, *, heard: bool) -> bool:
+    """A drain always is, for no word to the fleet drains."""
+    if stands["state"] != "paused":
+        return True
+    return whose == OWN or (whose is None and not heard)
 
 
 async def say_word(link: Link, do: str, fields: JsonObject) -> JsonObject:

@@ -18,6 +18,7 @@ from arc.asking import read_listed
 from arc.decisions.draining import PINNED, pinned_there
 from arc.decisions.view import NodeSeen, NodeUnseen, QueueUnseen
 from arc.errors import ArcError, NeedsWord, WrongUse
+from arc.journal_words import OWN
 from arc.looking import look
 from arc.planning import drain_of
 from arc.schedule import Schedule
@@ -217,6 +218,7 @@ async def _tell(hub: Hub, do: str, args: JsonObject) -> Told:
             stood.pop("was", None)
         if not asked.flag("dry_run") and not asked.has("agent"):
             hub.journal.words.told([name])  # this word is newer than one that the fleet was told
+            hub.journal.words.say_whose(name, None if do == "resume" else OWN)
     if not asked.flag("dry_run"):
         fields = {**_said(asked), **_agent(asked), **noted(stood)}
         if do != "resume":  # a word without a reason leaves the one that was given

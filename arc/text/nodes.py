@@ -173,14 +173,27 @@ def render_fleet(data: JsonObject, look: Look) -> str:
     dry_run = bool(data.get("dry_run"))
     mark = " (dry run: nothing was changed)" if dry_run else ""
     told = "would be told" if dry_run else "told"
-    head = f"{counted(len(nodes), 'node')} {told}{mark}"
+    heard = sum(1 for one in nodes if not one.get("kept"))
+    head = f"{counted(heard, 'node')} {told}{mark}"
     before = stood_before(data, dry_run=dry_run)
     lines = [f"the fleet: {before}"] if before else []
-    lines += [_fleet_line(one, inside(data, "was"), dry_run=dry_run) for one in nodes]
+    pauses = data.get("state") == "paused"
+    lines += [_kept_line(one, pauses=pauses) if one.get("kept") else
+              _fleet_line(one, inside(data, "was"), dry_run=dry_run) for one in nodes]
     missed = data.get("later")
     later = [f"  {said(name)} could not be told now; the hub tells it once it is back"
              for name in (missed if isinstance(missed, list) else [])]  # fmt: skip
     return "\n".join([head, *lines, *later])
+
+
+def _kept_line(one: JsonObject, *, pauses: bool) -> str:
+    """A node with a word of its own, that no word for the fleet takes back; and how that ends."""
+    name, state = said(one.get("node")), said(one.get("state"))
+    why = f": {said(one.get('reason'))}" if one.get("reason") else ""
+    how = {"paused": "was paused already", "draining": "drains already"}.get(state, f"is {state}")
+    if pauses:
+        return f"  {name} {how}{why}; that stays, also after arc resume"
+    return f"  {name} stays {state}{why}; that was said to it alone: arc nodes resume {name}"
 
 
 def _fleet_line(one: JsonObject, fleet_was: JsonObject, *, dry_run: bool) -> str:
