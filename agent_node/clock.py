@@ -63,7 +63,10 @@ def parse_iso(text: str) -> datetime:
     """The moment that a zoned ISO 8601 text names; a naive one raises ValueError, and so does one
     that is in UTC before the first year or after the last.
     """
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text[:80]!r} is no time") from error
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; end it with Z")
     try:

@@ -111,7 +111,7 @@ def moment(value: JsonValue, name: str) -> JsonValue:
     try:
         return iso(parse_iso(value))
     except (ValueError, OverflowError) as error:
-        raise BadInput(str(error), name) from error
+        raise BadInput(f"{error}; write 2026-03-10T03:45:00Z", name) from error
 
 
 def is_stamp(text: str) -> bool:

@@ -14,6 +14,7 @@ from agent_node.task import task_from
 from agent_node.ulid import fresh_ulid
 
 from .around import Around
+from .finding import find_uid
 from .moments import moment
 
 # Option, field of the task: what is said with it goes into the task as it is.
@@ -51,7 +52,8 @@ def draft_arguments(parser: ArgumentParser) -> None:
     more("--model", action="append", metavar="M", help="the model it wants, first choice first")
     more("--pinned", action="store_true", help="it never moves to another node by itself")
     more("--after", action="append", metavar="UID[:fail|skip|run]",
-         help="wait for this task; then what to do if it ends badly; repeatable")  # fmt: skip
+         help="wait for this task (of one here also a part of its uid); then what to do if "
+              "it ends badly; repeatable")  # fmt: skip
     more("--context", action="append", metavar="REF",
          help="be given task:UID:output of another task; repeatable")  # fmt: skip
     more("--on-interrupt", choices=("retry", "park"), help="when its attempt was cut off")
@@ -85,7 +87,7 @@ def draft(options: Namespace, around: Around, *, source: str) -> JsonObject:
     if options.pinned:
         task["pinned"] = True
     if options.after:
-        task["depends_on"] = [*map(_edge, options.after)]
+        task["depends_on"] = [_edge(one, around) for one in options.after]
     if options.context:
         task["context_refs"] = [*options.context]
     body = _body(options, around)
@@ -102,10 +104,10 @@ def _listed(task: JsonObject, name: str) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _edge(text: str) -> JsonValue:
-    """`UID`, or `UID:skip`."""
+def _edge(text: str, around: Around) -> JsonValue:
+    """`UID`, or `UID:skip`; of a task that is here its beginning or its end is enough."""
     uid, colon, word = text.partition(":")
-    return {"uid": uid, "on_failure": word if colon else "fail"}
+    return {"uid": find_uid(uid, around), "on_failure": word if colon else "fail"}
 
 
 def _body(options: Namespace, around: Around) -> str:

@@ -16,6 +16,7 @@ from .answering import tell
 from .around import here
 from .options import DryRun, Reason, only_said, words
 
+READS = "a graph is read from a YAML or JSON file, or with - from stdin"
 SUBMIT_S = 120.0  # ten thousand tasks take a while to be checked and written
 
 dag = typer.Typer(help="Graphs: tasks that wait for one another.", invoke_without_command=True)
@@ -60,7 +61,7 @@ def _read(file: str) -> bytes:
         with Path(file).open("rb") as opened:
             return opened.read(LINE_MAX + 1)
     except OSError as error:
-        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
+        raise WrongUse(f"{file}: cannot be read: {error.strerror}", hint=READS) from error
 
 
 @dag.command("list")

@@ -22,7 +22,18 @@ LATER = ("PENDING", "RETRYING", "ESCROW", "HELD", "PARKED", "DEAD_LETTERED")
 
 
 def watch_drain(name: str) -> int:
-    """Lines when something changed, until nothing runs or waits there; bounded by a day."""
+    """Lines when something changed, until nothing runs or waits there; bounded by a day. Who stops
+    watching is told that the drain goes on, and what ends it.
+    """
+    try:
+        return _watch(name)
+    except KeyboardInterrupt:
+        here().talk(f"{name} goes on draining; arc nodes drain {name} --watch looks again, "
+                    f"arc nodes resume {name} ends it\n")  # fmt: skip
+        raise
+
+
+def _watch(name: str) -> int:
     around = here()
     shown: JsonObject = {}
     until = time.monotonic() + DRAIN_S

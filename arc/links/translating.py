@@ -116,7 +116,8 @@ def _login_refused(node: str, failure: Failure) -> NodeUnreachable:
 
 
 def _port_refused(node: str, failure: Failure) -> NodeUnreachable:
-    return NodeUnreachable(node, f"nobody listens at {failure.where} (connection refused)")
+    return NodeUnreachable(node, f"nobody listens at {failure.where} (connection refused)",
+                           hint="see on that machine that sshd runs, and at which port")
 
 
 def _no_such_host(node: str, failure: Failure) -> NodeUnreachable:

@@ -492,3 +492,10 @@ def test_a_graph_whose_answer_was_lost_is_named(desk: Desk, raw: bytes, again: s
     assert (error["code"], error["where"]) == ("ARC-OUTCOME-UNKNOWN", one["id"])
     look = f"arc dag show {one['id']} says whether it was added; the same again {again}"
     assert error["hint"].startswith(look)
+
+
+def test_a_file_that_is_not_there_is_told_with_what_is_read(desk: Desk) -> None:
+    said = desk.arc("dag", "submit", "nofile.yaml")
+    assert said.code == 2
+    assert "nofile.yaml: cannot be read: No such file or directory" in said.err
+    assert "a YAML or JSON file, or with - from stdin" in said.err

@@ -110,7 +110,10 @@ def test_interrupting_the_watch_leaves_the_node_draining(
 
     monkeypatch.setattr("arc.cli.draining.time.sleep", interrupt)
     desk.runs("loom", 1)
-    assert desk.arc("nodes", "drain", "loom", "--watch").code == 130
+    watched = desk.arc("nodes", "drain", "loom", "--watch")
+    assert watched.code == 130
+    assert "loom goes on draining" in watched.err
+    assert "arc nodes resume loom ends it" in watched.err
     assert state(desk, "loom") == "draining"
 
 

@@ -10,6 +10,8 @@ import pytest
 from agent_node.cli import adding
 from agent_node.cli.around import Request, Result
 from agent_node.cli.shapes import objects
+from agent_node.errors import BadInput
+from agent_node.fields import moment
 from agent_node.ulid import is_ulid
 from tests.node.cli.desk import UID, Desk, added, refused
 
@@ -225,6 +227,28 @@ def test_a_dry_run_of_add_changes_nothing_on_the_same_path(desk: Desk) -> None:
     ran = desk.run("add", "a", "--dry-run")
     assert desk.door.requests[0]["dry_run"] is True
     assert ran.out.startswith("dry run, nothing changed: 1 added")
+
+
+@pytest.mark.parametrize("part", [UID[:9], UID[-5:].lower()])
+def test_what_is_waited_for_is_said_by_a_part_of_its_uid(desk: Desk, part: str) -> None:
+    """Seen to fail: `after[0].uid: not a ULID`, where every other command takes a part."""
+    desk.door.replies["list"] = {"tasks": [{"uid": UID, "subject": "first"}], "next": None}
+    desk.door.replies["add"] = added
+    assert desk.run("add", "second", "--after", f"{part}:skip").code == 0
+    (task,) = desk.door.requests[-1]["tasks"]
+    assert task["depends_on"] == [{"uid": UID, "on_failure": "skip"}]
+    desk.door.replies["list"] = {"tasks": [], "next": None}
+    ran = desk.run("add", "second", "--after", part)
+    assert (ran.code, "agent-node list shows what is here" in ran.err) == (5, True)
+
+
+def test_a_time_that_is_none_is_told_with_how_to_write_one(desk: Desk) -> None:
+    """Seen to fail: `Invalid isoformat string: 'tomorrow'`."""
+    ran = desk.run("add", "a", "--deadline", "tomorrow")
+    assert ran.code == 2
+    assert "deadline: 'tomorrow' is no time; write 2026-03-10T03:45:02Z or +90m" in ran.err
+    with pytest.raises(BadInput, match="'tomorrow' is no time; write 2026-03-10T03:45:00Z"):
+        moment("tomorrow", "deadline")
 
 
 def test_what_was_cancelled_as_it_came_is_told_with_the_reason(desk: Desk) -> None:
