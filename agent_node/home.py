@@ -31,7 +31,7 @@ class HomeRefusal(HomeRefused):
 
 
 class HomeMissing(HomeRefusal):
-    """There is no home yet; nothing was created."""
+    """There is no home, or none any more; nothing was created."""
 
     code = "home_missing"
 

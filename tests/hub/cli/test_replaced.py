@@ -72,9 +72,9 @@ def test_what_was_moved_to_a_queue_that_is_gone_needs_a_person(desk: Desk) -> No
     assert "2 tasks that were moved to the old one are owned by nobody who answers" in text
     assert command == "arc doubts list"
     assert [(one["moved"], one["back"]) for one in lines(desk)] == [(2, False)]
-    text, data = desk.both("doubts", "list")
+    listed, data = desk.both("doubts", "list")
     assert [one["uid"] for one in data["lost"]] == [uid(1), uid(2)]
-    assert f"arc doubts settle {uid(1)} --yes" in text.out
+    assert f"arc doubts settle {uid(1)} --yes" in listed.out
     assert len(lines(desk)) == 1, "written down once"
 
 
