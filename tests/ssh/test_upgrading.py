@@ -213,9 +213,14 @@ def of_others(node: LabNode) -> dict[str, tuple[str, str]]:
 
 
 def the_task_and_its_shim(node: LabNode) -> set[str]:
-    """Their pids: what works, and whoever waits beside it."""
-    ((shim, task),) = [(parent, pid) for pid, (parent, name) in of_others(node).items()
-                       if name == "sh"]  # fmt: skip
+    """Their pids: what works, and whoever waits beside it.
+
+    The shell that works forks, and its child is called as it is until it has become the next
+    `sleep`: so whose parent is a shell does not count.
+    """
+    found = of_others(node)
+    shells = {pid for pid, (_, name) in found.items() if name == "sh"}
+    ((shim, task),) = [(found[pid][0], pid) for pid in shells if found[pid][0] not in shells]
     return {shim, task}
 
 
