@@ -50,7 +50,6 @@ MEMBERS = 3  # of them, in a graph
 INSTANCE = "01J0000000000000000000000A"
 DEATHS = ("hub_dies_before", "hub_dies_after", "node_dies_before", "node_dies_after")
 ROUNDS_MAX = 60
-CALM_ROUNDS_MAX = 10  # after which nobody may wait any more, for others, a time or money
 RETRY_S = 700.0  # no failed task waits longer for its next attempt
 Mover = Callable[["Story", FleetView], Any]
 
@@ -164,8 +163,13 @@ class Story:
                 if self.costs.ends(got.task.uid, name, said, result.cost_usd):
                     self.graph.ends(got.task.uid)
         for name in NAMES:
-            if eager or self.dice.random() < 0.12:
+            if eager or (self.dice.random() < 0.12 and self._enough_waits()):
                 self._claim(name, self.machines[name])
+
+    def _enough_waits(self) -> bool:
+        """Whether more tasks wait than there are moves to be made: who runs them all has none."""
+        ready = [one.store.read(Facts()).counts.get("READY", 0) for one in self.machines.values()]
+        return sum(ready) > MOVES - self.told.moved
 
     def _claim(self, name: str, machine: Machine) -> None:
         got = machine.store.apply(c.Claim(name))
@@ -253,7 +257,7 @@ class Story:
             if not any(self._unsettled(machine) for machine in self.machines.values()):
                 break  # a further cycle would find nothing to do
         self._programs_end()
-        for _ in range(0 if careless else CALM_ROUNDS_MAX):
+        for _ in range(0 if careless else self.costs.attempts_max):
             waits_s = self.costs.waits(self.machines)
             if waits_s is None and not self._waiting() and self.graph.is_over(self.machines):
                 break

@@ -45,6 +45,14 @@ class Costs:
             self.most[BORN] = Decimal(dice.choice(MOST))
         self.early = NOTHING  # what a child may cost that began before its home heard of it
 
+    @property
+    def attempts_max(self) -> int:
+        """How often programs start, at most: a look that finds money, a time or an end starts one.
+
+        So whoever still waits after as many looks waits for ever.
+        """
+        return 1 + sum(1 + times for times in self.failing.values())
+
     def of(self, number: str) -> dict[str, str]:
         """The fields by which this task says what it may cost."""
         return {"max_cost_usd": str(self.most[number])} if number in self.most else {}
