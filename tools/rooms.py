@@ -33,7 +33,7 @@ def hub(names: str) -> tuple[str, ...]:
 ROOMS = (
     Room("The contract",
          "What a task, a command and an answer are. Pure: no disk, no clock, no process.",
-         node("__init__ task fields spec strict retries commands queries narrowing moves wire"
+         node("__init__ task fields spec strict retries commands queries narrowing standing moves wire"
               " errors ulid reports guessing readiness references newborn graphs graph_names"
               " graph_document graph_drafts graph_faults movability graph_words validation"
                " schemas patterns"
