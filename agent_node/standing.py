@@ -14,6 +14,7 @@ from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State, Task
 from .text import size
 
+NO_AGENT, NO_DAEMON = "no_agent", "no_daemon"
 TEXT_MAX = 300  # characters of a reason; what was said at length stands in `show`
 SECONDS = slice(11, 19)  # of a moment as it is written: HH:MM:SS
 
@@ -56,8 +57,10 @@ def _stops(report: JsonObject, disk_needed: int) -> Because | None:
     if state != "active":
         said = f" ({report['reason']})" if report.get("reason") else ""
         return Because(state, f"{name} is {state}{said}")
+    if not report["agents"]:
+        return Because(NO_AGENT, f"node.toml of {name} names no agent: agent-node doctor")
     if report["dispatcher"] != "running":
-        return Because("no_daemon", f"no daemon runs on {name}: agent-node run")
+        return Because(NO_DAEMON, f"no daemon runs on {name}: agent-node run")
     if isinstance(free, int) and free < disk_needed:
         text = f"{size(free)} of disk are free, less than {size(disk_needed)}"
         return Because("disk_floor", text)
@@ -97,12 +100,13 @@ def reason_of(task: Task, standing: Standing, node: NodeNow, *, now: datetime) -
 
 
 def _ready(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
-    if node.stops is not None:
-        return node.stops
+    stops = node.stops
+    if not standing.agents and (stops is None or stops.rule not in (NO_DAEMON, NO_AGENT)):
+        return Because("needs_unmet", f"no agent here has: {', '.join(task.needs)}")
+    if stops is not None:  # without a daemon nobody knows whom node.toml names by now
+        return stops
     if standing.unheard:
         return Because("waits_for_hub", "another node may own it; no hub was heard since the boot")
-    if not standing.agents:
-        return Because("needs_unmet", f"no agent here has: {', '.join(task.needs)}")
     if node.no_money is not None and task.priority > URGENT:
         return node.no_money
     taken = [node.agents.get(name) for name in standing.agents]

@@ -83,12 +83,13 @@ def test_what_waits_for_money_needs_a_person(node: NodeAtHand) -> None:
     first = node.claimed()
     facts = node.facts()
     assert facts.unaffordable == 1
-    said = " ".join(map(str, _needs_you(facts, ())))
+    said = " ".join(map(str, _needs_you(facts, (), facts.agents)))
     assert facts.never_affordable == 1
     assert "1 wait for money (over_budget) and never start before their limit" in said
     assert "1 READY wait for money (over_budget): nothing of today's is left" in said
     node.finish(first, cost_usd="1")
-    assert "nothing of today's" not in str(_needs_you(node.facts(), ()))
+    facts = node.facts()
+    assert "nothing of today's" not in str(_needs_you(facts, (), facts.agents))
 
 
 def test_what_node_toml_says_now_frees_what_waited_for_it(node: NodeAtHand) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from agent_node.commands import AgentRow, Because, Finish, Result, SetAgents
 from agent_node.queries import Listed
-from agent_node.standing import TEXT_MAX
+from agent_node.standing import TEXT_MAX, NodeNow, Standing, node_now, reason_of
 from agent_node.store import standings
 from agent_node.strict import LINE_MAX
+from agent_node.task import task_from
 from agent_node.wire import listed_out, result_line
 from tests.builders import NodeAtHand, a_task, uid
 from tests.node.store.test_sqlite import Sqlite, read_only
@@ -54,10 +55,22 @@ def test_what_holds_the_whole_node_is_said_of_each_ready_task(
     iris.has(1)
     monkeypatch.setattr(talking, "DISK_FREE", 1000)
     assert reason(iris) == ("disk_floor", "1000 B of disk are free, less than 1.0 GiB")
+    iris.has(2, needs=["gpu"])
+    assert reason(iris, 2) == ("needs_unmet", "no agent here has: gpu"), "no free disk mends that"
     iris.host.dispatching = False
+    assert reason(iris, 2)[0] == "no_daemon", "the next one may have who has it"
     assert reason(iris) == ("no_daemon", "no daemon runs on iris: agent-node run")
     iris.ask("pause", reason="holidays", by="human:ada")
     assert reason(iris) == ("paused", "iris is paused (holidays)")
+
+
+def test_a_node_without_agents_is_told_as_one(iris: Talk) -> None:
+    iris.has(1)
+    report = {**iris.ask("status"), "agents": []}
+    stops = node_now(report, disk_needed=0).stops
+    assert stops == Because("no_agent", "node.toml of iris names no agent: agent-node doctor")
+    task = task_from(iris.task())
+    assert reason_of(task, Standing(), NodeNow(stops), now=iris.clock.now()) == stops
 
 
 def test_who_could_run_it_is_full_or_held_or_not_there(iris: Talk) -> None:
