@@ -158,8 +158,10 @@ def _failure(attempts: list[JsonValue]) -> str:
 def _underway(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
     if standing.stopping is not None:
         return Because("stopping", f"it was told to end: {standing.stopping}")
-    agent = (task.claim or {}).get("agent")
     told = f": {task.progress}" if task.progress else ""
+    if node.stops is not None and node.stops.rule == NO_DAEMON:
+        told += "; no daemon runs, the next one hears how it ended"
+    agent = (task.claim or {}).get("agent")
     return Because("", f"on agent {agent}{told}") if agent else None
 
 

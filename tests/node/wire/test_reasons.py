@@ -86,6 +86,9 @@ def test_who_could_run_it_is_full_or_held_or_not_there(iris: Talk) -> None:
     iris.store.apply(SetAgents((AgentRow("iris", 2, ("web",)), AgentRow("second", 1, ()))))
     assert uid(3) not in reasons(iris), "one that may run it is free"
     assert reason(iris, 1) == ("", "on agent iris")
+    iris.host.dispatching = False
+    unheard = "on agent iris; no daemon runs, the next one hears how it ended"
+    assert reason(iris, 1) == ("", unheard)
 
 
 def test_a_retry_says_when_it_comes_and_how_it_failed(iris: Talk) -> None:
