@@ -59,10 +59,10 @@ def answer_spawn(desk: Desk, session: Session, request: Request) -> JsonObject:
 
 
 def _spawn_graph(desk: Desk, request: Request, parent: Parent, made_by: str) -> JsonObject:
-    from .graph_document import read_graph  # few tasks make graphs
-    from .graph_reply import submitted_out
+    from .graph_reply import submitted_out  # few tasks make graphs
+    from .unknown_fields import checked_graph
 
-    graph = read_graph(request.fields.values.get("graph"), mint=fresh_ulid, source=made_by)
+    graph = checked_graph(request.fields.values.get("graph"), mint=fresh_ulid, source=made_by)
     done = desk.apply(request, Submit(graph, Sender(by=made_by), parent))
     if done.outcome == "refused" and done.because is not None:
         raise Refused("refused", done.because.text, done.because.rule)

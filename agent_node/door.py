@@ -41,7 +41,7 @@ def ask(home: Home, request: Mapping[str, object], *, timeout_s: float = 30) -> 
         raise BadInput(f"the request takes {len(line)} bytes, a line {LINE_MAX}: send it in parts")
     until = time.monotonic() + timeout_s
     patience_s = min(PATIENCE_S, timeout_s)
-    found = daemon_or_lock(home, patience_s=patience_s, timeout_s=timeout_s)
+    found = daemon_or_lock(home, patience_s=patience_s, timeout_s=timeout_s, crowd_s=timeout_s)
     if isinstance(found, HomeLock):
         return _result(_answer_alone(home, found, line))
     with found:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Literal, cast
 
 from .attempts import attempt_numbers
+from .commands import Because
 from .desk import Desk, Session
 from .errors import BadInput, Refused
 from .fields import integer, one_of
 from .logs import PIECE_MAX, STREAMS, read_piece
+from .looks import total_bytes
 from .narrowing import narrowed_of
 from .queries import (
     AttemptsPage,
@@ -19,6 +21,7 @@ from .queries import (
     Events,
     FoldersKept,
     InForce,
+    Listed,
     ListTasks,
     Moved,
     ReadyByTier,
@@ -26,6 +29,7 @@ from .queries import (
     Wanting,
 )
 from .requests import Fields, Request
+from .standing import Standing, Standings, node_now, reason_of
 from .strict import JsonObject, JsonValue
 from .task import State
 from .wire import EVENTS, chosen_out, dead_out, doubt_out, fitting, given_out, listed_out, shown_out
@@ -68,7 +72,17 @@ def answer_list(desk: Desk, session: Session, request: Request) -> JsonObject:
         narrowed=narrowed_of(asked),
         count=asked.flag("count"),
     )
-    return listed_out(desk.store.read(query))
+    listed = desk.store.read(query)
+    return listed_out(listed, _reasons(desk, listed) if asked.flag("why") else None)
+
+
+def _reasons(desk: Desk, listed: Listed) -> dict[str, Because | None]:
+    """Why each task of a page waits, or stands where it is."""
+    known = desk.store.read(Standings(tuple(task.uid for task in listed.tasks)))
+    needed = desk.settings.disk_needed(total_bytes(desk.home))
+    node, now = node_now(desk.looks.again(), disk_needed=needed), desk.clock.now()
+    return {task.uid: reason_of(task, known.get(task.uid, Standing()), node, now=now)
+            for task in listed.tasks}  # fmt: skip
 
 
 def answer_show(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -16,7 +16,7 @@ from .errors import NodeError, Starting
 from .failpoints import failpoint
 from .home import Home, HomeLock, check_home, holder_of, identity_of, listen, listen_for_tasks
 from .log import log
-from .opening import daemon_or_lock, let_go
+from .opening import CROWD_S, daemon_or_lock, let_go
 from .other_user import find_other_user
 from .report import withdraw
 from .store.sqlite import open_store
@@ -107,7 +107,7 @@ def _cgroup_base() -> str | None:
 def _take_lock(home: Home) -> HomeLock:
     """The home's lock; a command that holds it for one request is waited for, a daemon is not."""
     try:
-        found = daemon_or_lock(home)
+        found = daemon_or_lock(home, crowd_s=CROWD_S)
     except Starting:
         found = None
     if isinstance(found, HomeLock):

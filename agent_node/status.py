@@ -18,6 +18,7 @@ from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
 NO_DAEMON_YET = "no daemon has run here yet"
+NO_AGENT = "no agent here has a program for them: node.toml names none; agent-node doctor"
 HELD_BLOCKS_S = 600.0  # a copy held longer than this waits for a person, not for the next minute
 
 
@@ -60,7 +61,7 @@ def build_report(
         "budget_remaining_usd": facts.budget_remaining_usd,
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
-        "needs_you": [*_needs_you(facts, doubts), *(cannot_start if dispatching else ())],
+        "needs_you": [*_needs_you(facts, doubts, agents), *(cannot_start if dispatching else ())],
     }
 
 
@@ -176,13 +177,17 @@ def _age(stamp: str | None, now: datetime) -> float | None:
     return None if stamp is None else max((now - parse_iso(stamp)).total_seconds(), 0.0)
 
 
-def _needs_you(facts: NodeFacts, doubts: Sequence[Doubt]) -> list[JsonValue]:
+def _needs_you(
+    facts: NodeFacts, doubts: Sequence[Doubt], agents: Sequence[AgentFacts]
+) -> list[JsonValue]:
     """What waits for a person, a sentence each."""
     said: list[JsonValue] = []
     if facts.state == "quarantined":
         said.append(f"quarantined: {facts.reason}")
     ready = facts.counts.get(State.READY, 0)
-    if ready and not facts.agents:
+    if ready and not agents:
+        said.append(f"{ready} READY, but {NO_AGENT}")
+    elif ready and not facts.agents:
         said.append(f"{ready} READY, and {NO_DAEMON_YET}: agent-node run")
     for needs, number in facts.unmet if facts.agents else ():  # who can do what is not known yet
         more = "or more " if number >= UNMET_COUNTED else ""

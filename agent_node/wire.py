@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from .commands import Added, Because, Changed, Steered
@@ -161,15 +161,26 @@ def given_out(given: Given) -> JsonObject:
     return dict(given.__dict__)
 
 
-def listed_out(listed: Listed) -> JsonObject:
-    """A page; it ends earlier than asked where one line could not hold it."""
-    tasks, after = fitting(map(brief, listed.tasks)), listed.next
+def listed_out(
+    listed: Listed, reasons: Mapping[str, Because | None] | None = None
+) -> JsonObject:
+    """A page; it ends earlier than asked where one line could not hold it. `reasons`: why each of
+    its tasks is where it is, by uid; None: that was not asked.
+    """
+    beside: dict[str, Mapping[str, JsonValue]] = {"care": listed.care, "order": listed.order}
+    if reasons is not None:
+        beside["reasons"] = {uid: {"rule": one.rule, "text": one.text}
+                             for uid, one in reasons.items() if one is not None}  # fmt: skip
+    whole: Iterator[JsonObject] = (
+        {task.uid: brief(task), **{name: of.get(task.uid) for name, of in beside.items()}}
+        for task in listed.tasks
+    )
+    tasks, after = [next(iter(one.values())) for one in fitting(whole)], listed.next
     if len(tasks) < len(listed.tasks):
         after = listed.tasks[len(tasks) - 1].seq
-    shown = {task.uid for task in listed.tasks[: len(tasks)]}
-    care: JsonObject = {uid: said for uid, said in listed.care.items() if uid in shown}
-    order: JsonObject = {uid: said for uid, said in listed.order.items() if uid in shown}
-    told: JsonObject = {"tasks": list(tasks), "next": after, "care": care, "order": order}
+    shown = [task.uid for task in listed.tasks[: len(tasks)]]
+    told: JsonObject = {"tasks": tasks, "next": after}
+    told |= {name: {uid: of[uid] for uid in shown if uid in of} for name, of in beside.items()}
     return told if listed.total is None else {**told, "total": listed.total}
 
 

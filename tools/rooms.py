@@ -36,7 +36,7 @@ ROOMS = (
          node("__init__ task fields spec strict retries commands queries narrowing moves wire"
               " errors ulid reports guessing readiness references newborn graphs graph_names"
               " graph_document graph_drafts graph_faults movability graph_words validation"
-               " schemas patterns"
+               " schemas patterns standing unknown_fields"
               " priority budget budget_words artifact_words compact deadlines output_hash")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",

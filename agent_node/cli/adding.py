@@ -10,7 +10,7 @@ from agent_node.deadlines import passed_already
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, Refused
 from agent_node.strict import JsonObject, decode_object
-from agent_node.task import task_from
+from agent_node.task import FIELDS, task_from
 from agent_node.text import counted, safe_text, short_uids
 from agent_node.ulid import fresh_ulid
 
@@ -68,8 +68,17 @@ def _added(
     data = {"results": results, "dry_run": dry_run}
     new = [task for task, result in zip(tasks, results, strict=True)
            if result.get("outcome") == "added"]  # fmt: skip
-    return Answer(data, render_added(tasks, results, dry_run=dry_run),
-                  warnings=tuple(passed_already(new, around.clock.now())))  # fmt: skip
+    warnings = (*_unknown(tasks), *passed_already(new, around.clock.now()))
+    return Answer(data, render_added(tasks, results, dry_run=dry_run), warnings=warnings)
+
+
+def _unknown(tasks: Sequence[JsonObject]) -> tuple[str, ...]:
+    """A field that no node knows is kept, and perhaps meant as another one."""
+    if all(FIELDS.keys() >= task.keys() for task in tasks):
+        return ()
+    from agent_node.unknown_fields import unknown_fields  # hardly any file needs it
+
+    return tuple(unknown_fields(tasks))
 
 
 def _none_added(tasks: Sequence[JsonObject], results: Sequence[Result]) -> Refused:

@@ -26,6 +26,7 @@ from .finding import find_uid
 from .shapes import age_s, objects, one_object, some_objects, whole, words
 
 LIST_MAX = 1000
+SUBJECT_SHOWN = 40  # characters of a subject on a terminal, for the reason behind it
 STATES = (
     "CREATED PENDING READY CLAIMED RUNNING VALIDATING COMPLETED FAILED RETRYING DEAD_LETTERED "
     "CANCELLED ESCROW HELD MOVED PARKED"
@@ -114,8 +115,7 @@ def list_tasks(options: Namespace, around: Around) -> Answer:
     tasks = objects(result, "tasks")
     if not tasks:
         return Answer(result, f"no tasks{_of_states(options.state)} here")
-    order = result.get("order")
-    text = render_tasks(tasks, around, order if isinstance(order, dict) else {})
+    text = render_tasks(tasks, around, result)
     if result.get("next"):
         same = "".join(f" --state {state.upper()}" for state in options.state)
         text += f"\nmore: agent-node list --after {safe_text(str(result['next']))}{same}"
@@ -127,7 +127,7 @@ def _of_states(states: list[str]) -> str:
 
 
 def _list_request(options: Namespace) -> Request:
-    request: Request = {"do": "list", "limit": options.limit}
+    request: Request = {"do": "list", "limit": options.limit, "why": True}
     if not 1 <= options.limit <= LIST_MAX:
         raise BadInput(f"should lie between 1 and {LIST_MAX}, not {options.limit}", "--limit")
     states = [state.upper() for state in options.state]
@@ -141,25 +141,34 @@ def _list_request(options: Namespace) -> Request:
     return request
 
 
-def render_tasks(tasks: list[Result], around: Around, order: Mapping[str, object]) -> str:
+def render_tasks(tasks: list[Result], around: Around, result: Result) -> str:
     """A line for each task under a count; cut only where a terminal reads along."""
-    short = short_uids(str(task.get("uid", "")) for task in tasks)
-    now = around.clock.now()
+    uids = [str(task.get("uid", "")) for task in tasks]
+    short, order, reasons = short_uids(uids), result.get("order"), result.get("reasons")
+    now, width = around.clock.now(), terminal_width(around.stdout, around.environ)
     rows = [
         (
-            short[str(task.get("uid", ""))],
+            short[uid],
             f"P{words(task, 'priority')}",
-            _tier(order.get(str(task.get("uid", "")))),
+            _tier(order.get(uid) if isinstance(order, dict) else None),
             words(task, "state"),
             _age(task, now),
             words(task, "skills"),
-            words(task, "subject"),
+            safe_text(words(task, "subject"), None if width is None else SUBJECT_SHOWN),
+            _reason(reasons.get(uid) if isinstance(reasons, dict) else None),
         )
-        for task in tasks
+        for uid, task in zip(uids, tasks, strict=True)
     ]
-    width = terminal_width(around.stdout, around.environ)
-    head = ("UID", "P", "TIER", "STATE", "AGE", "SKILLS", "SUBJECT")
+    head = ("UID", "P", "TIER", "STATE", "AGE", "SKILLS", "SUBJECT", "REASON")
     return f"{counted(len(tasks), 'task')}\n{table(head, rows, width)}"
+
+
+def _reason(said: object) -> str:
+    """Why it waits, or stands where it is; a rule goes before its text."""
+    if not isinstance(said, dict):
+        return ""
+    rule, text = words(said, "rule", ""), words(said, "text", "")
+    return f"{rule}: {text}" if rule else text
 
 
 def _tier(order: object) -> str:

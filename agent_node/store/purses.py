@@ -74,8 +74,8 @@ def limit_read(tx: Transaction) -> int:
 
 
 def priority_said(tx: Transaction, uid: str) -> bool:
-    """After a word on its priority: whether a task that waited for money waits for it no more, for
-    it is urgent now. What still waits says how it stands now.
+    """After a word on its priority: whether a task that waited for money is READY, for it is urgent
+    now. What still waits says how it stands now.
     """
     row = tx.db.execute("SELECT scope FROM unaffordable WHERE uid = ?", (uid,)).fetchone()
     purse = None if row is None else purse_of(tx, row[0])

@@ -49,6 +49,11 @@ UPDATE task AS t SET state = 'READY', ready_at = ?, blocked_by = '[]', released 
  WHERE uid = ? AND {_WAITS}
    AND {may_change(State.READY, State.PENDING)}
 """
+# The hour before which a person does not want it to start is still to come.
+_TO_LATER = f"""
+UPDATE task AS t SET blocked_by = '[]', wake_at = not_before
+ WHERE uid = ? AND not_before > ? AND {_WAITS}
+"""
 
 
 def set_aside(tx: Transaction, uid: str, *, purse: Purse, asks: Decimal, why: str) -> bool:
@@ -109,9 +114,9 @@ def bring_back(tx: Transaction, scope: str, room: Decimal | None) -> int:
     freed = 0
     for uid, text in rows:
         asks = NOTHING if room is None else amount_of(text)
-        if room is None or asks <= room:
+        if (room is None or asks <= room) and _free(tx, uid, "there is money for it again"):
             room = None if room is None else minus(room, asks)
-            freed += _free(tx, uid, "there is money for it again")
+            freed += 1
     return freed
 
 
@@ -122,8 +127,11 @@ def day_turned(tx: Transaction) -> int:
 
 
 def _free(tx: Transaction, uid: str, because: str) -> int:
+    """It waits for money no more: READY, or PENDING until its `not_before`."""
     tx.db.execute("DELETE FROM unaffordable WHERE uid = ?", (uid,))
     tx.changed = True
+    if tx.db.execute(_TO_LATER, (uid, tx.stamp)).rowcount:
+        return 0
     if not tx.db.execute(_FREE, (tx.stamp, uid)).rowcount:
         return 0
     tx.moves(State.PENDING, State.READY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import artifact_words, budget_words, commands, graph_words, moves, queries
+from .. import artifact_words, budget_words, commands, graph_words, moves, queries, standing
 from ..commands import Command
 from ..queries import Query
 from . import (
@@ -33,6 +33,7 @@ from . import (
     reowning,
     settling,
     spawning,
+    standings,
     steering,
     taking,
     tiers,
@@ -108,6 +109,7 @@ _QUERIES: dict[type, Callable[..., object]] = {
     queries.ReadyByTier: tiers.ready_by_tier,
     queries.ListTasks: listing.list_tasks,
     queries.ShowTask: reading.show_task,
+    standing.Standings: standings.standings,
     queries.AttemptsPage: past_attempts.attempts_page,
     queries.Events: chronicle.events,
     queries.DeadLetters: dead.dead_letters,

@@ -106,13 +106,8 @@ def _stored(name: str, value: JsonValue) -> object:
 
 
 def _apply_priority(tx: Transaction, uid: str, state: State) -> State:
-    """Urgent work may be allowed to go on over budget: then it waits no more, or for its hour."""
-    if state is not State.PENDING or not priority_said(tx, uid):
-        return state
-    if not tx.db.execute(_TO_LATER, (uid, tx.stamp)).rowcount:
-        return State.READY
-    tx.moves(State.READY, State.PENDING)
-    return State.PENDING
+    """Urgent work may be allowed to go on over budget."""
+    return State.READY if state is State.PENDING and priority_said(tx, uid) else state
 
 
 def _apply_not_before(

@@ -61,7 +61,7 @@ def _json(raw: bytes, file: str) -> JsonObject:
 def _check(document: JsonObject, by: str) -> None:
     """Everything that the hub will check, too: here the file's lines are at hand."""
     from agent_node.ulid import fresh_ulid
-    from arc.operations.unknown_fields import checked_graph
+    from agent_node.unknown_fields import checked_graph
 
     checked_graph(document, mint=fresh_ulid, source=by)
 

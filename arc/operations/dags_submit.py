@@ -17,6 +17,7 @@ from agent_node.graphs import THEN_MAX, Graph
 from agent_node.readiness import all_edges
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
+from agent_node.unknown_fields import checked_graph, unknown_in_graph
 from arc.errors import BadGraph, NotFound, NotFoundYet
 from arc.graph_answers import Submitted, read_submitted
 from arc.journal_ends import TaskEnd
@@ -29,7 +30,6 @@ from .finding import Found, find_task
 from .nobodys import nobodys
 from .sensing import router_turn
 from .too_dear import too_dear_a_day
-from .unknown_fields import checked_graph, unknown_in_graph
 
 if TYPE_CHECKING:
     from arc.hub import Hub

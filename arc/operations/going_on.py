@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_node.clock import iso
+from agent_node.standing import next_try
 from agent_node.strict import JsonObject
 from agent_node.task import State, Task
 from agent_node.text import duration
@@ -14,33 +14,22 @@ from .sensing import router_turn
 if TYPE_CHECKING:
     from arc.hub import Hub
 
-SECONDS = slice(11, 19)  # of a moment as it is written: HH:MM:SS
-
 
 def goes_on(hub: Hub, task: Task) -> str:
     """When it runs again, or who decides about it; empty: neither is known of its state."""
     if task.state == State.RETRYING:
-        return next_try(hub, task)
+        return next_try(task, hub.clock.now())
     if task.state == State.DEAD_LETTERED:
         return f"failed for good; what spoke against it: arc dead show {task.uid}"
     return ""
-
-
-def next_try(hub: Hub, task: Task) -> str:
-    """The moment by its node's clock, in UTC as all times; with its day, if that is another."""
-    tries = f"attempt {task.failures + 1} of {task.max_attempts}"
-    if task.retry_at is None:
-        return f"again soon, {tries}"
-    day, clock = task.retry_at[:10], task.retry_at[SECONDS]
-    today = day == iso(hub.clock.now())[:10]
-    return f"again at {clock if today else f'{day} {clock}'}, {tries}"
 
 
 def why_again(hub: Hub, task: Task) -> JsonObject:
     """What `why` says of a task that is tried again; empty for every other one."""
     if task.state != State.RETRYING:
         return {}
-    return {"result": f"it failed and is tried {next_try(hub, task)}", "retry_at": task.retry_at}
+    says = f"it failed and is tried {next_try(task, hub.clock.now())}"
+    return {"result": says, "retry_at": task.retry_at}
 
 
 PINNED_HERE = "it is pinned to the hub's own queue, where nothing runs"

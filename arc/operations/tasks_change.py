@@ -16,6 +16,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import State, task_from
 from agent_node.text import counted
+from agent_node.unknown_fields import unknown_fields
 from arc.asking import read_added, read_changed
 from arc.entitling import tying
 from arc.errors import ArcError, WrongUse
@@ -32,7 +33,6 @@ from .nothing_starts import nothing_starts
 from .sensing import router_turn
 from .ties import tied
 from .too_dear import too_dear
-from .unknown_fields import unknown_fields
 
 if TYPE_CHECKING:
     from arc.hub import Hub

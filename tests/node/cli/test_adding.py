@@ -264,3 +264,15 @@ def test_what_was_cancelled_as_it_came_is_told_with_the_reason(desk: Desk) -> No
     assert ran.code == 0
     assert ran.out.splitlines()[-1] == (
         f"    dependency_failed: {UID} ended badly, so it was cancelled")
+
+
+def test_a_field_of_a_file_that_no_node_knows_is_told_and_kept(desk: Desk) -> None:
+    """Seen to fail: `prioritty` was kept in extra without a word, and the task came at P5."""
+    desk.door.replies["add"] = added
+    lines = b'{"subject": "a", "prioritty": 1}\n{"subject": "b", "priority": 2}\n'
+    ran = desk.run("add", "--file", "-", "--json", stdin=lines)
+    assert (ran.code, ran.envelope["warnings"]) == (0, [
+        "1 task with an unknown field 'prioritty', kept in extra; did you mean priority?"])
+    assert desk.door.requests[0]["tasks"][0]["prioritty"] == 1
+    assert desk.run("add", "--file", "-", "--json",
+                    stdin=lines.splitlines()[1]).envelope["warnings"] == []  # fmt: skip

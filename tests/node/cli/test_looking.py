@@ -23,8 +23,9 @@ def test_list_passes_its_limits_on(desk: Desk) -> None:
     desk.door.replies["list"] = {"tasks": [a_task()], "next": 17}
     ran = desk.run(*"list --state ready --state RUNNING --limit 1 --after 4 --match 6c1d".split())
     assert desk.door.requests == [
-        {"do": "list", "limit": 1, "states": ["READY", "RUNNING"], "after": 4, "match": "6C1D"}
-    ]
+        {"do": "list", "limit": 1, "why": True, "states": ["READY", "RUNNING"], "after": 4,
+         "match": "6C1D"}
+    ]  # fmt: skip
     same = "--state READY --state RUNNING"
     assert ran.out.splitlines()[-1] == f"more: agent-node list --after 17 {same}"
 
@@ -39,6 +40,23 @@ def test_list_is_not_cut_when_no_terminal_reads_along(desk: Desk) -> None:
     desk.environ["COLUMNS"] = "40"
     desk.door.replies["list"] = {"tasks": [a_task(subject="s" * 300)]}
     assert "s" * 300 in desk.run("list").out
+
+
+def test_a_list_says_behind_each_subject_why_the_task_is_where_it_is(desk: Desk) -> None:
+    """Seen to fail: why a task waits stood in `show` alone, one task at a time."""
+    reasons = {UID: {"rule": "paused", "text": "iris is paused (\x1b[2J)"},
+               OTHER_UID: {"rule": "", "text": "again at 03:46:02, attempt 2 of 3"}}  # fmt: skip
+    third = "01JNXQ5B2MBBBBBBBBBBBBBBBB"
+    desk.door.replies["list"] = {"tasks": [a_task(UID), a_task(OTHER_UID), a_task(third)],
+                                 "reasons": reasons}  # fmt: skip
+    head, *lines = desk.run("list").out.splitlines()[1:]
+    at = head.index("REASON")
+    assert [line[at:] for line in lines] == [
+        "paused: iris is paused (\\x1b[2J)", "again at 03:46:02, attempt 2 of 3", ""
+    ]  # fmt: skip
+    assert desk.run("list", "--json").envelope["data"]["reasons"] == reasons
+    del desk.door.replies["list"]["reasons"]  # type: ignore[union-attr]
+    assert desk.run("list").code == 0, "a daemon of an earlier program does not say it"
 
 
 def test_short_uids_differ_within_a_list(desk: Desk) -> None:

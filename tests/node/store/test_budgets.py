@@ -83,12 +83,13 @@ def test_what_waits_for_money_needs_a_person(node: NodeAtHand) -> None:
     first = node.claimed()
     facts = node.facts()
     assert facts.unaffordable == 1
-    said = " ".join(map(str, _needs_you(facts, ())))
+    said = " ".join(map(str, _needs_you(facts, (), facts.agents)))
     assert facts.never_affordable == 1
     assert "1 wait for money (over_budget) and never start before their limit" in said
     assert "1 READY wait for money (over_budget): nothing of today's is left" in said
     node.finish(first, cost_usd="1")
-    assert "nothing of today's" not in str(_needs_you(node.facts(), ()))
+    facts = node.facts()
+    assert "nothing of today's" not in str(_needs_you(facts, (), facts.agents))
 
 
 def test_what_node_toml_says_now_frees_what_waited_for_it(node: NodeAtHand) -> None:
@@ -177,6 +178,35 @@ def test_what_is_made_urgent_still_waits_for_its_hour(tmp_path: Path, *, togethe
     assert node.wake(after=601).readied == 1
     assert node.claimed().task.uid == uid(1)
     node.close()
+
+
+@pytest.mark.parametrize("by", ["a new day", "an end", "a limit"])
+def test_money_that_comes_again_is_no_word_on_the_hour(node: NodeAtHand, *, by: str) -> None:
+    """Seen to fail: what its person had put off started with the first money there was.
+
+    Nor does it keep that money from another task that may start now.
+    """
+    node.clock.set_wall("2026-03-10T23:59:00.000Z")
+    node.has(*(a_task(one, priority=1, max_cost_usd="9") for one in (1, 2)))
+    node.has(a_task(3, priority=9, max_cost_usd="9"))
+    running = node.claimed()
+    assert isinstance(node.claim(), c.NothingToClaim)
+    hour = "2026-03-11T00:05:00.000Z"
+    node.say(c.SetFields(uid(2), {"not_before": hour}))
+    if by == "a new day":
+        node.clock.set_wall("2026-03-11T00:00:00.000Z")
+    elif by == "an end":
+        node.finish(running, cost_usd="0.5")
+    else:
+        assert isinstance(node.store, SqliteStore)
+        node.store.spend_within(Money("18"))
+    node.wake()
+    assert [node.state(uid(number)) for number in (2, 3)] == ["PENDING", "READY"]
+    assert node.task(uid(2)).blocked_by == []
+    assert node.claimed().task.uid == uid(3)
+    node.clock.set_wall(hour)
+    assert node.wake().readied == 1
+    assert node.state(uid(2)) == "READY"
 
 
 def test_who_only_looks_in_frees_nobody_and_rewrites_no_reason(node: NodeAtHand) -> None:

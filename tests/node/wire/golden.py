@@ -72,6 +72,7 @@ SCENES: dict[str, list[dict[str, Any]]] = {
     ],
     "status": [ADD, {"do": "status"}],
     "list": [ADD, {"do": "list", "states": ["READY"], "limit": 10, "after": 0}],
+    "list-why": [ADD, {"do": "pause", **PERSON}, {"do": "list", "why": True}],
     "list-narrowed": [ADD, {"do": "list", "states": ["READY"], "subject": ["ROTATE"],
                             "skill": "ops", "priority": 8, "count": True}],
     "show": [ADD, {"do": "show", "uid": uid(1)}],

@@ -7,14 +7,18 @@ import json
 import os
 import selectors
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from agent_node import opening
 from agent_node.binding import connect_at
 from agent_node.door import StrangeReply, ask
 from agent_node.errors import (
@@ -357,3 +361,59 @@ def test_who_waits_for_the_lock_waits_where_a_shifted_clock_lets_nobody_sleep(
     assert lock is not None
     with lock, pytest.raises(Starting, match="holds the lock and does not listen"):
         daemon_or_lock(other, patience_s=0.1)
+
+
+class Crowd:
+    """A lock that one after another holds for a second, by a clock that each look takes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, turns: int, each: int) -> None:
+        self.now, self.turns, self.each = 0.0, turns, each
+        monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(opening, "select", SimpleNamespace(select=self.wait))
+        monkeypatch.setattr(opening, "holder_of", lambda _: int(self.now) // each)
+        monkeypatch.setattr(HomeLock, "try_take", self.try_take)
+
+    def wait(self, *_: object) -> None:
+        self.now += 1
+
+    def try_take(self, home: Home) -> HomeLock | None:
+        return None if self.now < self.turns * self.each else HomeLock(-1)
+
+
+def test_who_waits_behind_others_like_it_waits_for_its_turn(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: of twelve that added a task at once without a daemon, four were refused."""
+    crowd = Crowd(monkeypatch, turns=12, each=2)
+    assert isinstance(daemon_or_lock(home, crowd_s=30), HomeLock)
+    assert crowd.now == 24
+    Crowd(monkeypatch, turns=40, each=1)
+    with pytest.raises(Starting):
+        daemon_or_lock(home, crowd_s=30)
+    alone = Crowd(monkeypatch, turns=1, each=20)
+    with pytest.raises(Starting):
+        daemon_or_lock(home, crowd_s=30)
+    assert alone.now == opening.PATIENCE_S, "one that starts or ends, and does not get on"
+
+
+def test_nobody_is_kept_waiting_while_the_holder_reads_its_program_in(home: Home) -> None:
+    """Seen to fail: most of the time that a short request held the lock went into imports."""
+    text = """if True:
+        import sys
+        from agent_node.home import Home, HomeLock
+        from agent_node.opening import daemon_or_lock
+        from pathlib import Path
+        take = HomeLock.try_take
+        def took(home):
+            global before
+            before = set(sys.modules)
+            return take(home)
+        HomeLock.try_take = took
+        from agent_node.opening import opened
+        with opened(Home(Path(sys.argv[1])), daemon_or_lock(Home(Path(sys.argv[1])))):
+            late = {name for name in sys.modules if name not in before}
+        print(sorted(name for name in late if name.startswith(("agent_node", "sqlite3"))))
+    """
+    ran = subprocess.run([sys.executable, "-c", text, str(home.root)], capture_output=True,
+                         text=True, check=True)  # fmt: skip
+    assert ran.stdout.strip() == "[]"

@@ -16,8 +16,11 @@ import pytest
 from agent_node import desk
 from agent_node.commands import Finish, Forget, Result
 from agent_node.desk import Session
+from agent_node.errors import BadInput
 from agent_node.fields import BODY_MAX
 from agent_node.strict import LINE_MAX
+from agent_node.ulid import fresh_ulid
+from agent_node.unknown_fields import checked_graph
 from agent_node.wire import RESULTS_MAX, fitting
 from tests.builders import DAY, uid, xfer
 from tests.node.wire.talking import Talk, a_move, a_settle, offers_of
@@ -326,6 +329,25 @@ def test_a_running_task_beats_tells_and_spawns_with_its_token(iris: Talk) -> Non
     assert child == {"uid": uid(2), "outcome": "added"}
     task = iris.task(2)
     assert (task["parent"], task["origin"], task["source"]) == (uid(1), "agent:iris", "agent:iris")
+
+
+@pytest.mark.parametrize("word", ["depends", "aftr"])
+def test_an_edge_under_a_wrong_name_is_refused_where_a_task_makes_a_graph(
+    iris: Talk, word: str
+) -> None:
+    """Seen to fail: the node kept it in extra, and the second task ran before the first."""
+    iris.has(1)
+    got = iris.running()
+    own: dict[str, Any] = {"uid": uid(1), "attempt": got.n, "token": got.token}
+    tasks: dict[str, Any] = {"first": {"subject": "f"}, "second": {"subject": "s", word: ["first"]}}
+    error = iris.error("spawn", **own, graph={"title": "T", "tasks": tasks})
+    with pytest.raises(BadInput) as hubs:
+        checked_graph({"title": "T", "tasks": tasks}, mint=fresh_ulid, source="human:ada")
+    assert error["message"] == str(hubs.value), "the words in which a hub refuses it"
+    assert f"graph.tasks.second.{word}: " in error["message"]
+    assert iris.ask("status")["counts"] == {"RUNNING": 1}
+    tasks = {"first": {"subject": "f"}, "second": {"subject": "s", word: ["elsewhere"]}}
+    assert iris.ask("spawn", **own, graph={"title": "T", "tasks": tasks})["outcome"] == "added"
 
 
 @pytest.mark.parametrize("wrong", [{"token": "guess"}, {"attempt": 2}, {"uid": uid(2)}])

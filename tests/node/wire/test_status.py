@@ -186,6 +186,17 @@ def test_a_node_whose_daemon_never_ran_says_so_and_nothing_of_needs() -> None:
     assert report(agents=(), counts={}, dispatching=False)["needs_you"] == []
 
 
+def test_a_node_that_names_no_agent_is_not_told_to_start_its_daemon() -> None:
+    """Seen to fail: `agent-node run` ran, started nothing, and was asked for again."""
+    for dispatching in (False, True):
+        said = build_report(
+            replace(FACTS, agents=(), counts={"READY": 2}), (), disk_free=MIB, now=START,
+            settings=replace(SETTINGS, agents=()), dispatching=dispatching, version="0",
+        )  # fmt: skip
+        text = "no agent here has a program for them: node.toml names none; agent-node doctor"
+        assert said["needs_you"] == [f"2 READY, but {text}"]
+
+
 def test_what_no_agent_here_can_run_is_counted_and_said() -> None:
     """Seen to fail with the count left out: a hub took it for work that starts here at once."""
     said = report(counts={"READY": 3}, unmet=((("gpu",), 2),), incarnation=uid(1))

@@ -6,16 +6,16 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from agent_node.errors import BadInput
-from agent_node.graph_document import read_graph
-from agent_node.graph_drafts import OF_A_GRAPH, Mint
-from agent_node.graph_faults import as_one
-from agent_node.graphs import THEN_MAX, Graph
-from agent_node.references import read_reference
-from agent_node.strict import JsonObject, JsonValue
-from agent_node.task import FIELDS
-from agent_node.text import counted
-from agent_node.ulid import is_ulid
+from .errors import BadInput
+from .graph_document import read_graph
+from .graph_drafts import OF_A_GRAPH, Mint
+from .graph_faults import as_one
+from .graphs import THEN_MAX, Graph
+from .references import read_reference
+from .strict import JsonObject, JsonValue
+from .task import FIELDS
+from .text import counted
+from .ulid import is_ulid
 
 SHOWN_MAX = 20
 EDGES = ("after", "context")  # by which a task of a graph waits
@@ -51,7 +51,7 @@ def unknown_in_graph(document: JsonObject) -> Iterator[str]:
         OTHER_WORDS.get(_plain(name)) or _nearest(name, said)))  # fmt: skip
 
 
-def checked_graph(document: JsonObject, *, mint: Mint, source: str) -> Graph:
+def checked_graph(document: JsonValue, *, mint: Mint, source: str) -> Graph:
     """The graph, whole and checked, or `BadInput` with all that is wrong, and with each of its
     edges that stands under a name which is none.
     """
@@ -68,7 +68,7 @@ def checked_graph(document: JsonObject, *, mint: Mint, source: str) -> Graph:
     return graph
 
 
-def mistyped_edges(document: JsonObject) -> tuple[BadInput, ...]:
+def mistyped_edges(document: JsonValue) -> tuple[BadInput, ...]:
     """Edges under a name that is nearly theirs, or under a usual other word for them. Kept in extra
     they would hold nothing back, and the task would run before what it is to wait for. What names
     no task there is somebody's own field.
@@ -129,10 +129,9 @@ def _tasks_of(document: JsonObject) -> Iterator[JsonObject]:
     return (task for _, task, _ in _placed(document))
 
 
-def _placed(document: JsonObject) -> Iterator[tuple[str, JsonObject, frozenset[str]]]:
+def _placed(document: JsonValue) -> Iterator[tuple[str, JsonObject, frozenset[str]]]:
     """Each with its place in the document, and the names of all tasks of its graph."""
-    graph: JsonValue = document
-    where = "graph"
+    graph, where = document, "graph"
     for _ in range(THEN_MAX):
         if not isinstance(graph, dict):
             return
