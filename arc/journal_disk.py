@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,7 +34,7 @@ class DiskFailed:
     because: str
 
 
-def is_failed(error: sqlite3.DatabaseError | OSError) -> bool:
+def is_failed(error: Exception) -> bool:
     """Whether a read, a write or a sync failed, after which a second try may lie; a disk that is
     full says so before it changes anything.
     """

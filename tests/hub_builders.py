@@ -65,7 +65,8 @@ def a_hub(
     return Hub(
         settings=settings, links={**(links or {}), INBOX: inbox}, inbox=inbox,
         journal=Journal(settings.state / "journal.db", clock, broke=fuse.blow), lease=lease,
-        clock=clock, rng=Random(7), fuse=fuse, sensors=found.sensors if sensors is None else tuple(sensors),
+        clock=clock, rng=Random(7), fuse=fuse,
+        sensors=found.sensors if sensors is None else tuple(sensors),
     )
 
 

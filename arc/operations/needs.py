@@ -64,8 +64,8 @@ def stores_with_graphs(seen: Look) -> frozenset[str]:
 
 async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
-    return [*complaints(hub), *disk_failed_lately(hub), *replaced_now(hub), *named(nodes, beside.named),
-            *await leftovers(hub),
+    return [*complaints(hub), *disk_failed_lately(hub), *replaced_now(hub),
+            *named(nodes, beside.named), *await leftovers(hub),
             *nobodys_now(beside),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
             *lost_files_now(hub), *failed_lately(hub, beside), *not_followed(hub),
