@@ -16,6 +16,7 @@ from arc.decisions.answers import CHANGE, ESCALATE, WAIT
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
 from arc.decisions.explain import Objection, Steal, lasting
+from arc.decisions.failing import proved_by
 from arc.decisions.retrying import retries as retried
 from arc.decisions.view import NodeSeen, QueuedTask
 from arc.decisions.why import why_node as judge_node
@@ -254,7 +255,8 @@ async def why_node(hub: Hub, args: JsonObject) -> Told:
     data = {**node_answer(answer), **evidence_of(hub, seen, name)}
     entry = settings.node(name)
     assert entry is not None, "check_node found it"
-    data |= {"hub_running": hub.schedule is not None}
+    data |= {"hub_running": hub.schedule is not None,
+             "proof": proved_by(name, seen.facts.get(name))}
     data |= {"owns": list(entry.owns), "also": list(entry.also), "never": list(entry.never)}
     node = seen.view.node(name)
     blind = not isinstance(node, NodeSeen)

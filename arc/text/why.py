@@ -229,6 +229,8 @@ def render_why_node(data: JsonObject, look: Look) -> str:
     for name, head in (("receives", "to be given work"), ("gives", "to have work stolen from it")):
         if objects(data, name):
             parts += [head, *_told(objects(data, name))]
+            proof = said(data.get("proof"), "") if name == "receives" else ""
+            parts += [f"  {proof}"] if proof else []
     parts += _planned(data, look)
     elsewhere = by_count(objects(data, "elsewhere"))
     if elsewhere:
