@@ -104,8 +104,8 @@ def proved_by(name: str, facts: NodeFactsSeen | None) -> str:
     if facts.given_s is None:
         return f"{name} is on trial: it is given one task, and trusted again when one ends well"
     return (f"{name} is on trial: it was given one task {lasting(facts.given_s)} ago, and is"
-            " trusted again when one ends well; one that fails makes the time until the next trial twice as"
-            " long")  # fmt: skip
+            " trusted again when one ends well; one that fails makes the time until the next trial"
+            " twice as long")  # fmt: skip
 
 
 def second_on_trial(name: str) -> Objection:
