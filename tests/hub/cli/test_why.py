@@ -325,6 +325,26 @@ def test_what_a_paused_fleet_needs_is_arc_resume_and_it_does_move(busy: Desk) ->
     assert planned in {one["uid"] for one in moves}, moves
 
 
+@pytest.mark.parametrize("state", ["inbox", "cancelled", "moved", "pending", "running"])
+def test_a_paused_fleet_is_no_trouble_for_whatever_is_asked(busy: Desk, state: str) -> None:
+    """Whatever a task is, and wherever: the answer is one, and names no single node's resume."""
+    if state == "inbox":
+        busy.waits("inbox", 20, skills=["arc-research"])
+    elif state == "cancelled":
+        busy.arc("tasks", "cancel", uid(1), "--reason", "a test")
+    elif state == "moved":
+        busy.arc("tasks", "move", uid(1), "--to", "loom")
+    elif state == "pending":
+        busy.waits("iris", 20, not_before="2027-01-01T00:00:00.000Z")
+    else:
+        busy.runs("spark", 20)
+    busy.arc("pause", "--reason", "upgrade")
+    asked = uid(20) if state in ("inbox", "pending", "running") else uid(1)
+    text, _ = busy.both("why", asked)
+    assert text.code == 0, text.err
+    assert "arc nodes resume" not in text.out
+
+
 def test_a_task_on_a_node_without_a_daemon_says_so_first(busy: Desk) -> None:
     busy.nodes.machines["iris"].dispatches(running=False)
     text, data = busy.both("why", uid(1))
