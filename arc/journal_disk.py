@@ -15,12 +15,13 @@ from agent_node.plain_files import open_plain, read_plain
 from agent_node.strict import JsonValue
 from agent_node.text import safe_text
 
+from .errors import ArcError
+
 if TYPE_CHECKING:
     from .hub import Hub
     from .journal import Journal, Rows
 
 NAME = "journal.failed"  # beside the journal, until the next who opens that has written it down
-BROKE, QUEUE_BROKE = "journal_disk_broken", "inbox_disk_broken"
 BECAUSE_MAX = 500
 TOLD_FOR = timedelta(days=1)
 
@@ -52,11 +53,11 @@ def leave_word(journal: Path, because: str, *, at: datetime) -> None:
 
 
 def write_down(journal: Journal) -> None:
-    """What was left there becomes a line of the log."""
+    """What was left there becomes a line of the log; it stays where the journal is full, say."""
     place = journal.path.with_name(NAME)
-    with suppress(OSError):
+    with suppress(OSError, ArcError):
         said = read_plain(place, 4 * BECAUSE_MAX).decode("utf-8", "replace").strip()
-        journal.runs.log(BROKE, fields={"because": safe_text(said, BECAUSE_MAX)})
+        journal.runs.log("journal_disk_broken", fields={"because": safe_text(said, BECAUSE_MAX)})
         place.unlink(missing_ok=True)
 
 
@@ -64,8 +65,8 @@ def last_failure(rows: Rows, now: datetime) -> DiskFailed | None:
     """The last line of a day that says so; None: there is none."""
     found = rows.read(
         "SELECT at, event, json_extract(fields, '$.because') AS because FROM line"
-        " WHERE at >= ? AND event IN (?, ?) ORDER BY id DESC LIMIT 1",
-        [iso(now - TOLD_FOR), BROKE, QUEUE_BROKE])  # fmt: skip
+        " WHERE at >= ? AND event IN ('journal_disk_broken', 'inbox_disk_broken')"
+        " ORDER BY id DESC LIMIT 1", [iso(now - TOLD_FOR)])  # fmt: skip
     return next((DiskFailed(parse_iso(str(one["at"])), str(one["event"]), str(one["because"]))
                  for one in found), None)  # fmt: skip
 

@@ -101,9 +101,10 @@ def proved_by(name: str, facts: NodeFactsSeen | None) -> str:
                 " and that ends well; sooner where enough ends well of its own work, or of what you"
                 f" bring it (arc tasks move TASK --to {name}). A trial that fails makes the time"
                 " until the next one twice as long")  # fmt: skip
-    if facts.given_s is None:
+    given_s = facts.given_s
+    if given_s is None:
         return f"{name} is on trial: it is given one task, and trusted again when one ends well"
-    return (f"{name} is on trial: it was given one task {lasting(facts.given_s)} ago, and is"
+    return (f"{name} is on trial: it was given one task {lasting(given_s)} ago, and is"
             " trusted again when one ends well; one that fails makes the time until the next trial"
             " twice as long")  # fmt: skip
 

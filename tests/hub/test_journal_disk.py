@@ -14,7 +14,8 @@ from agent_node.clock import SystemClock
 from arc.errors import MachineFailed, StateBroken
 from arc.hub import Hub
 from arc.journal import Journal
-from arc.journal_disk import disk_failed_lately
+from arc.journal_disk import disk_failed_lately, leave_word
+from arc.journal_runs import RunBook
 from arc.running import run_hub
 from arc.schedule import RunTold
 from tests.builders import FakeClock
@@ -102,6 +103,25 @@ async def test_the_hub_ends_and_the_next_one_says_why(tmp_path: Path, *, once: b
     assert "its disk failed" in str(need)
     assert not (tmp_path / ".arc" / "journal.failed").exists()
     await following.close()
+
+
+def test_a_word_that_cannot_be_written_down_keeps_no_hub_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays for the next; guarded by the suppressed error: without it, nothing opens at all."""
+    path = tmp_path / "journal.db"
+    leave_word(path, "it burnt", at=FakeClock().now())
+
+    def full(book: RunBook, event: str, **more: object) -> None:
+        raise StateBroken("the disk is full")
+
+    with monkeypatch.context() as there:
+        there.setattr(RunBook, "log", full)
+        Journal(path, FakeClock()).close()
+    journal = Journal(path, FakeClock())
+    assert journal.disk_failed is not None
+    assert journal.disk_failed.because.endswith("it burnt")
+    journal.close()
 
 
 def test_it_is_told_for_a_day(tmp_path: Path) -> None:
