@@ -62,6 +62,13 @@ def check_fleet(settings: FleetSettings, seen: Seen | None = None) -> tuple[Find
                  for place, doubt in found)  # fmt: skip
 
 
+def new_doubts(before: FleetSettings, after: FleetSettings) -> tuple[str, ...]:
+    """What a change of the file makes doubtful that was not before, each in a line."""
+    known = {one.text for one in check_fleet(before)}
+    return tuple(f"{one.text} ({one.code}): arc config check"
+                 for one in check_fleet(after) if one.text not in known)  # fmt: skip
+
+
 def _places(file: Path) -> Marked | None:
     try:
         return mark(read_text(file), file)

@@ -85,7 +85,7 @@ class HealthSection(Section):
     )
     failing: Failing = says(
         render_failing(HEALTH.failing_share, HEALTH.failing_of, HEALTH.failing_within_s),
-        "So large a share of at least so many tasks failed within so long: it gets no work.",
+        "More than this share of at least so many tasks failed within so long: it gets none.",
     )
     streak: Times = says(HEALTH.streak, "So many failures in a row: it gets no work.")
     clock_off: SomeTime = says(

@@ -250,7 +250,9 @@ class OutcomeUnknown(LinkError):
     code = "ARC-OUTCOME-UNKNOWN"
 
     def __init__(self, node: str, doing: str, because: str) -> None:
-        super().__init__(node, f"sent {doing}, no answer ({because}); it may have happened")
+        super().__init__(node, f"sent {doing}, no answer ({because}); it may have happened",
+                         hint=f"before you say it again, look what stands: arc nodes show {node}"
+                         if node != "inbox" else "")  # fmt: skip
         self.doing = doing
 
 

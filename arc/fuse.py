@@ -1,4 +1,4 @@
-"""Tells whoever runs a hub that it has to end, and why: the disk under its own queue failed."""
+"""Tells whoever runs a hub that it has to end, and why: the disk under a file of its own failed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ class Fuse:
         self.because = self.because or because
         self._event.set()
 
+    def blow_for_queue(self, because: str) -> None:
+        """The same, of the hub's own queue, which does not say whose it is."""
+        self.blow(f"the hub's own queue: {because}")
+
     def check(self) -> None:
         """Nothing while it is whole; else `MachineFailed`."""
         if self.because:
-            raise MachineFailed(f"the hub's own queue: {self.because}")
+            raise MachineFailed(self.because)
 
     async def blown(self) -> None:
         """Wait until it is, which may be for ever; then `MachineFailed`."""

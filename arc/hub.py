@@ -195,7 +195,7 @@ def build_hub(
     lease = Lease.take(settings.state, hub=settings.hub, clock=clock, take_over=take_over)
     fuse = Fuse()
     try:
-        journal = Journal(settings.state / "journal.db", clock)
+        journal = Journal(settings.state / "journal.db", clock, broke=fuse.blow)
         links = _open(settings, journal, lease, clock=clock, rng=rng, fuse=fuse, skip=frozenset())
     except BaseException:
         lease.close()
@@ -223,7 +223,7 @@ def _open(
     )  # fmt: skip
     absent = skip | frozenset(journal.words.suspended())
     links = open_links(settings, words, clock=clock, rng=rng, is_fenced=journal.words.is_fenced,
-                       broke=fuse.blow, skip=absent)  # fmt: skip
+                       broke=fuse.blow_for_queue, skip=absent)  # fmt: skip
     return {name: link for name, link in links.items() if name not in skip}
 
 

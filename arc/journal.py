@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +13,12 @@ from sqlite_utils import Database
 
 from agent_node.clock import Clock, iso
 from agent_node.failpoints import failpoint
+from agent_node.wreck import let_go
 
-from .errors import StateBroken
+from .errors import MachineFailed, StateBroken
 from .fences import FenceFile
 from .journal_deliveries import DeliveryBook
+from .journal_disk import is_failed, last_failure, leave_word, write_down
 from .journal_ends import EndBook
 from .journal_history import HistoryBook
 from .journal_lives import LifeBook
@@ -52,11 +54,16 @@ Row = dict[str, Value]
 
 
 class Rows:
-    """The journal's rows by plain SQL; a damaged or full disk is one error that says what to do."""
+    """The journal's rows by plain SQL; a damaged or full disk is one error that says what to do.
 
-    def __init__(self, database: Database, path: Path) -> None:
+    Once its disk failed nothing is asked of it any more, and `broke` is told why: what this
+    connection would answer may not be on the disk, so only another process may go on.
+    """
+
+    def __init__(self, database: Database, path: Path, broke: Callable[[str], None]) -> None:
         self._database, self._path = database, path
         self._inode = os.stat(path).st_ino
+        self._broke, self.broken = broke, ""
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
         """Every row that the question finds, by its columns' names."""
@@ -90,7 +97,7 @@ class Rows:
                     failpoint("journal.before_commit")
                 failpoint("journal.after_commit")
             finally:
-                if durable:
+                if durable and not self._database.conn.in_transaction:
                     self._database.execute("PRAGMA synchronous=NORMAL")
 
     def _check_in_place(self) -> None:
@@ -104,12 +111,22 @@ class Rows:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
+        if self.broken:
+            raise MachineFailed(self.broken)
         try:
             yield
-        except sqlite3.DatabaseError as error:
-            raise broken(self._path, str(error)) from error
-        except OSError as error:
-            raise broken(self._path, error.strerror or str(error)) from error
+        except (sqlite3.DatabaseError, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            if not is_failed(error):
+                raise broken(self._path, why) from error
+            raise self._break_off(why) from error
+
+    def _break_off(self, why: str) -> MachineFailed:
+        self.broken = (f"the hub's journal: its disk failed ({self._path}: {why}); whether the last"
+                       " change is there is not known, and this hub ends, so that the next one"
+                       " reads what is really on the disk")  # fmt: skip
+        self._broke(self.broken)
+        return MachineFailed(self.broken)
 
 
 class Journal:
@@ -118,10 +135,12 @@ class Journal:
     One thread, one process: the lease's holder.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self.path, self._clock = path, clock
+    def __init__(
+        self, path: Path, clock: Clock, *, broke: Callable[[str], None] = lambda because: None
+    ) -> None:
+        self.path, self._clock, self._tell = path, clock, broke
         self._database = _opened(path)
-        self._rows = Rows(self._database, path)
+        self._rows = Rows(self._database, path, self._broke)
         self.tallies = TallyBook(self._rows, clock)
         self.runs = RunBook(self._rows, clock, self.tallies)
         self.nodes = NodeBook(self._rows, clock, self.tallies)
@@ -134,6 +153,12 @@ class Journal:
         self.deliveries = DeliveryBook(self._rows, clock)
         self.lives = LifeBook(self._rows, clock)
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
+        write_down(self)
+        self.disk_failed = last_failure(self._rows, clock.now())  # before it was opened
+
+    def _broke(self, because: str) -> None:
+        leave_word(self.path, because, at=self._clock.now())
+        self._tell(because)
 
     @property
     def changes(self) -> int:
@@ -176,11 +201,12 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file; closing twice is fine."""
-        self._database.close()
+        let_go(self._database, broken=bool(self._rows.broken))
 
 
 def _opened(path: Path) -> Database:
     """The database, private, sound and with all its tables; `StateBroken` says what to do else."""
+    database = None
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         os.chmod(path, 0o600)
@@ -193,6 +219,8 @@ def _opened(path: Path) -> Database:
             raise broken(path, str(said))
         STEPS.apply(database)
     except sqlite3.DatabaseError as error:
+        if database is not None:
+            let_go(database, broken=is_failed(error))
         raise broken(path, str(error)) from error
     except OSError as error:
         raise broken(path, error.strerror or str(error)) from error

@@ -30,6 +30,8 @@ LINES: Final[dict[str, str]] = {
     "hub_started": "a hub began to run",
     "hub_stopped": "it ended by itself",
     "inbox_disk_broken": "the disk under the hub's own queue failed, and the hub ended",
+    "journal_disk_broken":
+        "the disk under the hub's journal failed, and the hub ended; the next one says so",
     "node_draining": "a person drains a node",
     "node_fenced": "a person said that a machine is off",
     "node_joined": "a machine joined the fleet",

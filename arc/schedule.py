@@ -18,7 +18,7 @@ from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
 
 from agent_node.strict import JsonObject
 
-from .errors import ArcError, NotFound, StateBroken, machine_failed
+from .errors import ArcError, MachineFailed, NotFound, StateBroken, machine_failed
 from .sensor import QUIET_S, Sensor, SensorReport, Wakeful, gives_away, is_quiet, skipped
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Schedule:
         try:
             number = self._hub.journal.runs.add(report, began=told.began, because=told.because)
             told = replace(told, number=number)
-        except StateBroken as error:
+        except (StateBroken, MachineFailed) as error:
             report = replace(report, summary=f"{report.summary}; NOT WRITTEN DOWN: {error}")
             told = replace(told, report=report)
         self._heard(told)

@@ -60,12 +60,13 @@ def a_hub(
     lease = Lease.take(settings.state, hub="arc", clock=clock, machine="here")
     words = HelloWords("arc0", "arc", lease.term, lease.instance, domain_table(settings.domains))
     fuse = Fuse()
-    inbox = InboxLink(settings.state / INBOX, words, clock=clock, broke=fuse.blow)
+    inbox = InboxLink(settings.state / INBOX, words, clock=clock, broke=fuse.blow_for_queue)
     found = find_sensors(settings, offered=())
     return Hub(
         settings=settings, links={**(links or {}), INBOX: inbox}, inbox=inbox,
-        journal=Journal(settings.state / "journal.db", clock), lease=lease, clock=clock,
-        rng=Random(7), fuse=fuse, sensors=found.sensors if sensors is None else tuple(sensors),
+        journal=Journal(settings.state / "journal.db", clock, broke=fuse.blow), lease=lease,
+        clock=clock, rng=Random(7), fuse=fuse,
+        sensors=found.sensors if sensors is None else tuple(sensors),
     )
 
 

@@ -41,10 +41,18 @@ class CommandParser(ArgumentParser):
     """An argument parser whose complaints are errors like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse with the parser's reason; the usage line is the hint."""
-        trouble = WrongUse(f"{self.prog}: {message}")
+        """Refuse with the parser's reason and the option that is near; the usage is the hint."""
+        trouble = WrongUse(f"{self.prog}: {message}{self._near(message)}")
         trouble.hint = f"{self.prog} --help"
         raise trouble
+
+    def _near(self, message: str) -> str:
+        from agent_node.toml_table import suggestion
+
+        unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split()
+        if not message.startswith("unrecognized") or not unknown[0].startswith("--"):
+            return ""
+        return suggestion(unknown[0], self._option_string_actions)
 
 
 def run_here(words: Sequence[str]) -> int:

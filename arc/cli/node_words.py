@@ -185,6 +185,8 @@ def edit_node(
     dry_run: DryRun = False,
 ) -> int:
     """Change its entry in fleet.yaml, comments kept; a running hub follows by itself."""
+    from arc.config import parse_fleet
+    from arc.config_check import new_doubts
     from arc.door import fleet_of
     from arc.editing import edit_node as edit
     from arc.text.config import render_edited
@@ -199,7 +201,9 @@ def edit_node(
     edited = edit(fleet_of(around.fleet, around.environ), name, changes, dry_run=dry_run)
     data: JsonObject = {"node": name, "changes": changes, "changed": edited.changed,
                         "diff": edited.diff(), "dry_run": dry_run}  # fmt: skip
-    return say("nodes.edit", Told(data), render_edited, around)
+    warnings = new_doubts(*(parse_fleet(text, edited.path)
+                            for text in (edited.before, edited.after)))  # fmt: skip
+    return say("nodes.edit", Told(data, warnings=warnings), render_edited, around)
 
 
 # Once, and not with every command line that is made: a test makes hundreds in one process.

@@ -20,6 +20,7 @@ from arc.errors import ArcError, WrongUse, machine_failed
 from .around import Around, ReaderLeft, here, surrounded_by
 from .asking import ask_the_hub
 from .front import ASKS_FOR_HELP, is_asked_for
+from .meant import with_help, with_meant
 
 LISTED = (  # groups that are their list
     "tasks", "dag", "nodes", "sensors", "skills", "doubts", "dead", "schedules", "notify",
@@ -89,7 +90,7 @@ def _reported(words: list[str], around: Around) -> int:
     """Run, and say how it went on the stream and in the form that was asked for."""
     try:
         words, around = _without_settings(words, around)
-        words = _with_list(words)
+        words = _with_list(with_help(words, (*LISTED, "config")))
         with surrounded_by(around):
             return _invoked(words)
     except (ReaderLeft, KeyboardInterrupt):
@@ -146,8 +147,10 @@ def _invoked(words: list[str]) -> int:
             code = typed.main(args=words, prog_name="arc", standalone_mode=False)
     except UsageError as error:
         asked = error.ctx.command_path if error.ctx else "arc"
+        known = getattr(error.ctx.command, "commands", ()) if error.ctx else ()
+        said = with_meant(error.format_message(), asked, tuple(known))
         meant = OTHERWISE.get((asked, str(getattr(error, "option_name", ""))), "")
-        raise WrongUse(f"{asked}: {error.format_message()}{meant}",
+        raise WrongUse(f"{asked}: {said}{meant}",
                        hint=f"{asked} --help") from error  # fmt: skip
     except typer.Abort as error:
         raise KeyboardInterrupt from error

@@ -91,6 +91,24 @@ def attracts_no_work(
     return None if because is None else Objection("work_succeeds", because)
 
 
+def proved_by(name: str, facts: NodeFactsSeen | None) -> str:
+    """How a node that fails shows that it is well again, and when; "": it does not fail."""
+    if facts is None or facts.again_s is None:
+        return ""
+    if facts.again_s > 0:
+        when = lasting(facts.again_s)
+        return (f"{name} is trusted again after its trial, one task that the hub gives it in {when}"
+                " and that ends well; sooner where enough ends well of its own work, or of what you"
+                f" bring it (arc tasks move TASK --to {name}). A trial that fails makes the time"
+                " until the next one twice as long")  # fmt: skip
+    given_s = facts.given_s
+    if given_s is None:
+        return f"{name} is on trial: it is given one task, and trusted again when one ends well"
+    return (f"{name} is on trial: it was given one task {lasting(given_s)} ago, and is"
+            " trusted again when one ends well; one that fails makes the time until the next trial"
+            " twice as long")  # fmt: skip
+
+
 def second_on_trial(name: str) -> Objection:
     """Why a node on trial gets no second task: one that fails there is enough."""
     return Objection("work_succeeds", f"{name} is on trial: {_ONE}")

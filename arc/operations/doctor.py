@@ -26,7 +26,9 @@ from arc.decisions.limits import HealthLimits
 from arc.decisions.sounding import Sounds, signs_of
 from arc.displaced import displaced_by
 from arc.errors import ArcError, NodeCannotServe
+from arc.journal_disk import disk_failed_lately
 from arc.links import Link, Met
+from arc.replaced import remember_met, replaced_now
 from arc.secret_files import BadSecret, read_secret
 
 from . import Told
@@ -70,6 +72,7 @@ class Looked:
     node: str
     checks: list[Check]
     report: StatusReport | None = None
+    met: Met | None = None
 
 
 async def doctor(hub: Hub, args: JsonObject) -> Told:
@@ -95,13 +98,24 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
         said = {one.node: one.report for one in looked if one.report is not None}
         checks += [*_folder(hub, fix=asked.flag("fix")), *_machine(hub),
                    *await _settings(hub, said)]  # fmt: skip
+    remember_met(hub.journal, [one.met for one in looked if one.met is not None])
     checks += [one for found in looked for one in found.checks]
+    checks += _standing(hub, only)
     suspended = hub.journal.words.suspended()
     checks += [Check(name, "ok", f"suspended by {word.by}: {word.reason}; not asked")
                for name, word in suspended.items() if not only or name == only]  # fmt: skip
     found = [one for one in checks if one.state != "ok" and not one.mended]
     return Told({"checks": [one.as_json() for one in checks], "findings": len(found)},
                 exit=FINDINGS if found else 0)  # fmt: skip
+
+
+def _standing(hub: Hub, only: str | None) -> list[Check]:
+    """What a person should know of where all answers well now: whoever is another queue than
+    before, and a disk that failed under the hub's own files.
+    """
+    known = [one for one in (*replaced_now(hub), *(() if only else disk_failed_lately(hub)))
+             if isinstance(one, dict) and only in (None, one["node"])]  # fmt: skip
+    return [Check(str(one["node"]), "bad", str(one["text"]), str(one["try"])) for one in known]
 
 
 def _folder(hub: Hub, *, fix: bool) -> list[Check]:
@@ -226,7 +240,7 @@ async def _node(
         hint = error.hint or f"arc explain {error.code}"
         if known and isinstance(error, NodeCannotServe) and error.told == HOME_MISSING:
             hint = BRING_BACK.format(name)
-        return Looked(name, [Check(name, "bad", said, hint)])
+        return Looked(name, [Check(name, "bad", said, hint)], met=link.met)
     checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
                     f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip
     if met.version != __version__:
@@ -238,7 +252,7 @@ async def _node(
     if noise:
         checks.append(Check(name, "warn", f"its login shell prints before our first line: {noise}",
                             "harmless; quiet its rc files"))  # fmt: skip
-    return Looked(name, [*checks, *_well(name, met, report, limits, role)], report)
+    return Looked(name, [*checks, *_well(name, met, report, limits, role)], report, met)
 
 
 def _well(

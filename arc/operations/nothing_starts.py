@@ -10,6 +10,8 @@ from arc.decisions.view import NodeSeen
 from arc.looking import INBOX, remembered
 from arc.survey import survey
 
+from .fleet_word import how_to_resume
+
 if TYPE_CHECKING:
     from arc.hub import Hub
 
@@ -46,7 +48,7 @@ def _why(hub: Hub, node: NodeSeen) -> str:
                 f"until a person decided. On {name}: {node.role.typed('release')}")
     if report.state != "active":
         return (f"{name} is {report.state}{_since(hub, node, report.state)}: nothing starts there "
-                f"until arc nodes resume {name}")  # fmt: skip
+                f"until {how_to_resume(hub, name)}")  # fmt: skip
     if report.dispatcher != "running":
         return (f"{name}'s daemon does not run{_since(hub, node, 'stopped')}: nothing starts there "
                 f"until it does: {node.role.how_to_start(name)}")  # fmt: skip

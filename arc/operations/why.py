@@ -16,6 +16,7 @@ from arc.decisions.answers import CHANGE, ESCALATE, WAIT
 from arc.decisions.changes import Situation
 from arc.decisions.draining import drains as drained
 from arc.decisions.explain import Objection, Steal, lasting
+from arc.decisions.failing import proved_by
 from arc.decisions.retrying import retries as retried
 from arc.decisions.view import NodeSeen, QueuedTask
 from arc.decisions.why import why_node as judge_node
@@ -30,6 +31,7 @@ from arc.planning import drains_now, retries_now, routes_now, with_ends
 from . import Told
 from .everybody import check_node
 from .finding import Found
+from .fleet_word import by_the_fleet
 from .going_on import PINNED_HERE, at_its_time, why_again
 from .graph_finding import find_task_not_graph
 from .queues import whole_queues
@@ -71,6 +73,7 @@ async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
             data = await _on_a_node(hub, seen, found, task)
     data |= await waiting_of(hub, found.task) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | await gone_with(hub, found)
+    data |= by_the_fleet(hub, data)
     data |= why_again(hub, found.task) | at_its_time(found.task) | await cancelled_by(hub, found)
     data |= {**_about(hub, found, seen), **evidence_of(hub, seen, found.node)}
     return data, seen
@@ -254,7 +257,9 @@ async def why_node(hub: Hub, args: JsonObject) -> Told:
     data = {**node_answer(answer), **evidence_of(hub, seen, name)}
     entry = settings.node(name)
     assert entry is not None, "check_node found it"
-    data |= {"hub_running": hub.schedule is not None}
+    data |= {"hub_running": hub.schedule is not None,
+             "fleet_paused": hub.journal.words.fleet_paused() is not None,
+             "proof": proved_by(name, seen.facts.get(name))}
     data |= {"owns": list(entry.owns), "also": list(entry.also), "never": list(entry.never)}
     node = seen.view.node(name)
     blind = not isinstance(node, NodeSeen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_node.deadlines import say_late
 from agent_node.strict import JsonObject
 from agent_node.text import counted
-from arc.decisions.why_states import NO_HUB
+from arc.decisions.why_states import NO_HUB, PAUSED
 
 from .columns import (
     age,
@@ -224,11 +224,14 @@ def render_why_node(data: JsonObject, look: Look) -> str:
     role = ", ".join(f"{name} {said(data.get(name))}" for name in ("owns", "also", "never")
                      if data.get(name)) or "owns nothing"  # fmt: skip
     parts = [NO_HUB] if data.get("hub_running") is False else []
+    parts += [PAUSED] if data.get("fleet_paused") else []
     what = said(data.get("says")) if data.get("says") else _PARTS.get(said(data.get("part")), "")
     parts += [f"{node} is {what}; {role}"]
     for name, head in (("receives", "to be given work"), ("gives", "to have work stolen from it")):
         if objects(data, name):
             parts += [head, *_told(objects(data, name))]
+            proof = said(data.get("proof"), "") if name == "receives" else ""
+            parts += [f"  {proof}"] if proof else []
     parts += _planned(data, look)
     elsewhere = by_count(objects(data, "elsewhere"))
     if elsewhere:

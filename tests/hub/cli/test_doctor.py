@@ -12,6 +12,7 @@ import pytest
 from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.errors import NodeCannotServe
+from arc.journal_disk import DiskFailed
 from arc.links.answers import parse_trouble
 from arc.settings import HookEntry
 from arc.setup import render_schema
@@ -160,3 +161,17 @@ def test_a_home_that_is_gone_is_to_be_brought_back_and_a_new_one_to_be_made(
         (one,) = found(well.arc("doctor", "--node", "loom", "--json"), "loom")
     assert ("is its disk mounted on loom?" in str(one["hint"])) == known
     assert ("agent-node init" in str(one["hint"])) != known
+
+
+def test_a_disk_that_failed_under_the_hubs_files_is_found_for_a_day(well: Desk) -> None:
+    """Seen to fail: `journal  ok  sound`, minutes after that disk had ended the hub."""
+    hub = well.hub
+    hub.journal.disk_failed = DiskFailed(hub.clock.now(), "journal_disk_broken", "it burnt")
+    ran = well.arc("doctor", "--json")
+    ((one,), code) = found(ran, hub.settings.hub), ran.code
+    assert (one["state"], one["text"], code) == (
+        "bad", "its disk failed, and it was started again since: it burnt", 6)  # fmt: skip
+    assert not any(one["what"] == hub.settings.hub for one in
+                   well.arc("doctor", "--node", "iris", "--json").data["checks"])  # fmt: skip
+    well.minutes_pass(25 * 60)
+    assert found(well.arc("doctor", "--json"), hub.settings.hub) == []

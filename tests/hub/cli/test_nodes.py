@@ -370,6 +370,20 @@ def test_an_entry_of_fleet_yaml_is_edited_and_its_comments_stay(desk: Desk) -> N
         "iris: fleet.yaml says that already\n")
 
 
+def test_an_edit_says_what_it_makes_doubtful(desk: Desk) -> None:
+    """Seen to fail: the only owner of a domain gave it up without a word, and its tasks stayed."""
+    file = desk.place / "fleet.yaml"
+    file.write_text("domains: {ops: {skills: [ops]}, research: {skills: [arc]}}\nnodes:\n"
+                    "  - {name: iris, local: true, owns: [research, ops]}\n")  # fmt: skip
+    text, data = desk.both("nodes", "edit", "iris", "--owns", "ops", "--dry-run")
+    assert (text.code, data["dry_run"]) == (0, True)
+    said = "no node owns research; its tasks stay (ARC-CFG-NO-OWNER): arc config check"
+    assert text.err == f"warning: {said}\n"
+    done = desk.arc("nodes", "edit", "iris", "--owns", "ops", "--json")
+    assert done.envelope["warnings"] == [said]
+    assert desk.arc("nodes", "edit", "iris", "--never", "research").err == "", "that is known"
+
+
 def test_an_edit_that_would_make_fleet_yaml_wrong_changes_nothing(desk: Desk) -> None:
     file = desk.place / "fleet.yaml"
     file.write_text(FLEET)

@@ -47,7 +47,8 @@ def test_the_words_to_the_whole_fleet_count_too(desk: Desk) -> None:
     desk.arc("pause", "--reason", "audit")
     desk.minutes_pass(5)
     (said,) = warned(desk, *ADD)
-    assert said.startswith("iris is paused since 2026-03-10T03:45:00.000Z (audit)")
+    assert said == ("iris is paused since 2026-03-10T03:45:00.000Z (audit): nothing starts there"
+                    " until arc resume"), "seen to fail: arc nodes resume iris"
     desk.arc("resume")
     assert warned(desk, *ADD) == []
 

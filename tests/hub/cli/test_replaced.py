@@ -196,3 +196,29 @@ def test_a_task_whose_taker_does_not_answer_or_whose_end_was_heard_is_not_denied
     text = desk.arc("why", uid(1))
     assert (text.code, "another queue since" in text.out) == (0, False)
     assert desk.arc("tasks", "show", uid(1)).code == 0
+
+
+def bad(desk: Desk, *words: str) -> list[tuple[str, str, str]]:
+    found = desk.arc("doctor", *words, "--json")
+    said = [(one["what"], one["text"], one["hint"]) for one in found.data["checks"]
+            if one["state"] == "bad"]  # fmt: skip
+    assert not said or found.code == 6
+    return said
+
+
+def test_the_doctor_finds_a_queue_that_was_replaced(desk: Desk) -> None:
+    """Seen to fail: `loom: ok: answers`, and no finding, while tasks were owned by nobody. Also
+    where nobody but the doctor has looked since.
+    """
+    moved_to_loom(desk, 1)
+    assert bad(desk, "--node", "loom") == []
+    made_anew(desk)
+    ((node, text, hint),) = bad(desk, "--node", "loom")
+    assert (node, hint) == ("loom", "arc doubts list")
+    assert "1 task that was moved to the old one is owned by nobody who answers" in text
+    assert (node, text, hint) in bad(desk)
+    assert bad(desk, "--node", "iris") == []
+    assert len(lines(desk)) == 1, "written down once"
+
+    brought_back(desk)
+    assert bad(desk, "--node", "loom") == []

@@ -304,6 +304,47 @@ def test_a_paused_fleet_is_said_before_what_it_would_do(busy: Desk) -> None:
     assert "the fleet is paused: nothing moves until `arc resume`" in busy.arc("why", uid(1)).out
 
 
+def test_what_a_paused_fleet_needs_is_arc_resume_and_it_does_move(busy: Desk) -> None:
+    """Seen to fail: `arc nodes resume iris`, `arc nodes resume loom`, and it stayed all the same,
+    for the fleet was paused.
+    """
+    planned = busy.arc("plan", "--json").data["steals"][0]["uid"]
+    busy.arc("nodes", "pause", "loom", "--reason", "disk")
+    busy.arc("pause", "--reason", "upgrade")
+    busy.hub.schedule = Schedule(busy.hub)
+    text, data = busy.both("why", planned)
+    way = next(one for one in data["ways"] if one["to"] == "loom")
+    typed = [one["command"] for one in way["changes"] if one["command"]]
+    assert typed == ["arc resume", "arc nodes resume loom"]
+    assert "arc nodes resume iris" not in text.out
+    assert "paused: nothing moves until `arc resume`" in busy.arc("why", "--node", "iris").lines[0]
+    for command in typed:
+        assert busy.arc(*command.split()[1:]).code == 0
+    busy.minutes_pass(3)
+    moves = busy.arc("plan", "--json").data["steals"]
+    assert planned in {one["uid"] for one in moves}, moves
+
+
+@pytest.mark.parametrize("state", ["inbox", "cancelled", "moved", "pending", "running"])
+def test_a_paused_fleet_is_no_trouble_for_whatever_is_asked(busy: Desk, state: str) -> None:
+    """Whatever a task is, and wherever: the answer is one, and names no single node's resume."""
+    if state == "inbox":
+        busy.waits("inbox", 20, skills=["arc-research"])
+    elif state == "cancelled":
+        busy.arc("tasks", "cancel", uid(1), "--reason", "a test")
+    elif state == "moved":
+        busy.arc("tasks", "move", uid(1), "--to", "loom")
+    elif state == "pending":
+        busy.waits("iris", 20, not_before="2027-01-01T00:00:00.000Z")
+    else:
+        busy.runs("spark", 20)
+    busy.arc("pause", "--reason", "upgrade")
+    asked = uid(20) if state in ("inbox", "pending", "running") else uid(1)
+    text, _ = busy.both("why", asked)
+    assert text.code == 0, text.err
+    assert "arc nodes resume" not in text.out
+
+
 def test_a_task_on_a_node_without_a_daemon_says_so_first(busy: Desk) -> None:
     busy.nodes.machines["iris"].dispatches(running=False)
     text, data = busy.both("why", uid(1))

@@ -80,6 +80,15 @@ def test_wrong_options_are_an_envelope_too(desk: Desk) -> None:
     assert ran.envelope["error"]["hint"] == "agent-node show --help"
 
 
+@pytest.mark.parametrize("words", [("--pririty", "3", "x"), ("--pririty=3", "x")])
+def test_a_mistyped_option_is_told_the_near_one(desk: Desk, words: tuple[str, ...]) -> None:
+    """Seen to fail: `unrecognized arguments: --pririty x`, and no more."""
+    ran = desk.run("add", *words, "--json")
+    assert ran.code == 2
+    assert 'did you mean "--priority"?' in ran.envelope["error"]["message"]
+    assert "did you mean" not in desk.run("add", "x", "y").err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(desk: Desk, name: str) -> None:
     ran = desk.run("help", name)
