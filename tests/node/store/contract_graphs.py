@@ -739,7 +739,7 @@ class PutsBack(Contract):
     def test_the_child_of_a_task_alone_is_alone_and_of_a_graph_of_one_task_a_member(
         self, node: NodeAtHand
     ) -> None:
-        """Fails where the two are alike, whichever of them changes: people are told which to use."""
+        """Fails where the two are alike, whichever of them changes: people are told what to use."""
         got = node.running(a_task(1))
         self.spawn(node, got, waits=False)
         assert [alone(node, 1), alone(node, 5)] == ["running", "running"]
