@@ -21,6 +21,9 @@ EDGES_MAX = 50_000  # of one graph, and so of one task
 BY_GRAPH = "graph"  # who ends what an edge ends, in its events
 DEPENDENCY_FAILED = "dependency_failed"
 SKIPPED = "skipped"
+# What a hub writes of a good end whose node is away and never said what its task left.
+AWAY = "it is away"
+UNHEARD = "what it left on {node} was not heard: {why}"
 _is_skip = re.compile(rf"{SKIPPED}: [0-7][0-9A-HJKMNP-TV-Z]{{25}}").match
 
 
@@ -54,6 +57,13 @@ class Verdict:
 
 
 WAITS, READY = Verdict("waits"), Verdict("ready")
+
+
+def is_unheard(because: str | None) -> bool:
+    """Whether what a task left may still be told: its node is away, and nobody had heard it yet."""
+    start, _, rest = UNHEARD.partition("{node}")
+    return because is not None and because.startswith(start) and because.endswith(
+        rest.format(why=AWAY))  # fmt: skip
 
 
 def judge(edges: Iterable[Edge]) -> Verdict:

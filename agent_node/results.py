@@ -18,7 +18,8 @@ def judge_end(verdict: Verdict, answer: Answer, *, requeue: bool) -> Result:
         text = f"{verdict.survivors} of its processes could not be killed"
         return Result("unproved", message=text, duration_s=verdict.duration_s)
     if verdict.kind == "stopped":
-        stopped = Result("interrupted", message=verdict.because, duration_s=verdict.duration_s)
+        stopped = Result("interrupted", message=verdict.because, duration_s=verdict.duration_s,
+                         cost_usd=answer.cost_usd, tokens=dict(answer.tokens) or None)  # fmt: skip
         return replace(stopped, kind="requeued") if requeue else stopped
     if verdict.kind == "timeout":
         return _failed(verdict, answer, "timeout", verdict.because)

@@ -73,7 +73,7 @@ class Validating:
             if end.kind != "completed":
                 return end
             if run.stop_why is not None:  # it ended well, unasked for any more, and unjudged
-                return _cut_short(run, run.stop_why)
+                return _cut_short(run, run.stop_why, end)
             return self._enter(run, end)
         if end.kind == "unproved":
             return end
@@ -122,7 +122,7 @@ class Validating:
                 artifacts=[],
             )  # fmt: skip
         if run.stop_why is not None:
-            return _cut_short(run, run.stop_why)
+            return _cut_short(run, run.stop_why, found)
         if isinstance(said, NoRule) or judging.tries >= TRIES:
             return replace(found, kind="unvalidated", message=said.why)
         run.shim = None
@@ -190,9 +190,11 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _cut_short(run: Run, why: str) -> Result:
+def _cut_short(run: Run, why: str, end: Result) -> Result:
+    """What it left counts for nothing; what it cost was spent."""
     kind: Literal["requeued", "interrupted"] = "requeued" if run.requeue else "interrupted"
-    return Result(kind, message=why)
+    return Result(kind, message=why, cost_usd=end.cost_usd, tokens=end.tokens,
+                  duration_s=end.duration_s)  # fmt: skip
 
 
 def _judgement(run: Run, judging: Judging, end: Result) -> Judgement:

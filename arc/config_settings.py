@@ -55,6 +55,7 @@ def settings_of(file: FleetFile, path: Path) -> FleetSettings:
         webhooks=hooks_of(file, path),
         budget_per_day=file.budget.per_day,
         urgent_overdraft=file.budget.urgent_overdraft,
+        assume_usd=file.budget.assume_usd,
     )  # fmt: skip
 
 

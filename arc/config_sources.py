@@ -108,3 +108,6 @@ class BudgetSection(Section):
 
     per_day: Amount | None = says(None, "So many USD a day, UTC; without it there is no limit.")
     urgent_overdraft: Flag = says(default=False, sentence="Whether P1 to P4 may go on beyond it.")
+    assume_usd: Amount | None = says(
+        None, "What a task that names no `max_cost_usd` reserves when the hub gives it away;"
+        " without it nothing.")

@@ -107,10 +107,10 @@ def work_words(settings: FleetSettings) -> JsonObject:
 
 
 def _budget_words(settings: FleetSettings) -> JsonObject:
-    if settings.budget_per_day is None and not settings.urgent_overdraft:
+    said: JsonObject = {"per_day": settings.budget_per_day, "assume_usd": settings.assume_usd}
+    if set(said.values()) == {None} and not settings.urgent_overdraft:
         return {}
-    return _only({"per_day": settings.budget_per_day,
-                  "urgent_overdraft": settings.urgent_overdraft})  # fmt: skip
+    return _only({**said, "urgent_overdraft": settings.urgent_overdraft})
 
 
 def _web_words(one: WebEntry) -> JsonObject:

@@ -30,6 +30,7 @@ from .journal import Journal
 from .lateness import Lateness
 from .lease import Lease
 from .links import HelloWords, Link, Met
+from .links.inbox import InboxLink
 from .links.opening import open_links
 from .lost_files import LostFile
 from .sensor import Sensor
@@ -157,6 +158,8 @@ class Hub:
                           fuse=self.fuse, skip=stay)  # fmt: skip
             self.links.update(fresh)  # among them the inbox, if it was let go too
             self.inbox = self.links[INBOX]
+            if isinstance(self.inbox, InboxLink) and settings.assume_usd != old.assume_usd:
+                self.inbox.assume(settings.assume_usd)
             return bool(gone or fresh)
 
     async def outbid(self) -> int:

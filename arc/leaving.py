@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_node.clock import parse_iso
+from agent_node.readiness import AWAY, UNHEARD
 from agent_node.strict import JsonObject
 
 from .asking import read_shown
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN_AT_ONCE = 8
 DAMAGED = "its output has another hash than when the task ended"
+GONE = "it is no node of the fleet any more"  # so nobody waits for it
 PATIENCE_S = 1800.0  # for which a node that is away keeps a good end from being told unexplained
 
 
@@ -55,7 +57,7 @@ async def _with_result(
     node = seen.whole.node(end.node)
     if not isinstance(node, NodeSeen) or end.node not in seen.links:
         known = bool(kept) and may_be_told(seen.hub, store, end.uid)  # what it cost is no output
-        late = _unheard(away, end, kept, "it is away")
+        late = _unheard(away, end, kept, AWAY if node is not None else GONE)
         return _for_store(seen.hub, store, late) if known or _is_late(seen, end) else None
     link = seen.links[end.node]
     try:
@@ -86,7 +88,7 @@ def _unheard(told: JsonObject, end: EndHeard, kept: JsonObject, why: str) -> Jso
     """
     if kept or end.because or end.state != COMPLETED:
         return told
-    return {**told, "because": f"what it left on {end.node} was not heard: {why}"}
+    return {**told, "because": UNHEARD.format(node=end.node, why=why)}
 
 
 def _note_damage(seen: Look, end: EndHeard) -> None:

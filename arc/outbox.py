@@ -70,8 +70,9 @@ async def deliver(hub: Hub, seen: Look, *, behind: Collection[str]) -> Delivered
     done = Delivered()
     awaits = await _awaits(seen, done)
     wanted = {uid for uids in awaits.values() for uid in uids}
-    told = {one.uid for one in hub.journal.ends.all_of(wanted)}
-    await note_unfound(seen, awaits, await look_up(seen, wanted - told))
+    ended = hub.journal.ends.all_of(wanted)
+    looked = await look_up(seen, wanted - {one.uid for one in ended})
+    await note_unfound(seen, awaits, looked, ended)
     await look_for_circles(seen)
     births = await _births(hub, seen)
     known = Known(

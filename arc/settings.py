@@ -134,6 +134,7 @@ class FleetSettings:
     webhooks: tuple[HookEntry, ...] = ()
     budget_per_day: str | None = None  # USD; None: no limit
     urgent_overdraft: bool = False  # P1 to P4 may go on beyond it
+    assume_usd: str | None = None  # what a task without `max_cost_usd` reserves; None: nothing
 
     def node(self, name: str) -> NodeEntry | None:
         """The node of this name; None: fleet.yaml has none."""

@@ -159,7 +159,7 @@ nodes: []
 # web: {host: 127.0.0.1, port: 8420, actions: false}
 
 # What the whole fleet may spend a day (UTC), in USD.
-# budget: {per_day: "20.00", urgent_overdraft: false}
+# budget: {per_day: "20.00", urgent_overdraft: false, assume_usd: "0.50"}
 
 # Who is told of what needs a person: by a command, a webhook or a mail.
 # notify:

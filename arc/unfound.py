@@ -15,6 +15,7 @@ from .custody import fences_of, last_holder
 from .decisions.explain import lasting
 from .errors import ArcError
 from .graph_answers import read_graph
+from .journal_ends import FINAL, TaskEnd
 from .links import Link
 from .looking import INBOX, Look
 from .looking_up import LookedUp
@@ -54,9 +55,14 @@ class Unfound:
 
 
 async def note_unfound(
-    seen: Look, awaits: Mapping[str, Collection[str]], looked: LookedUp
+    seen: Look,
+    awaits: Mapping[str, Collection[str]],
+    looked: LookedUp,
+    ended: Collection[TaskEnd] = (),
 ) -> None:
-    """Remember, for a person, which of these tasks no queue has: their waiters wait for ever."""
+    """Remember, for a person, which of these tasks no queue has: their waiters wait for ever; and
+    which of them `ended` on a node that is away and has yet to say what they left.
+    """
     hub = seen.hub
     awaited = {uid for uids in awaits.values() for uid in uids}
     before = hub.unfound
@@ -65,9 +71,13 @@ async def note_unfound(
                    if uid in stays and uid not in looked.owners}  # fmt: skip
     lost = [uid for uid, owners in looked.owners.items()
             if uid in awaited and all(task.state == MOVED for task in owners.values())]  # fmt: skip
-    if not lost:
+    untold = _untold(seen, ended)
+    fresh = sorted(untold.keys() - hub.unfound.keys())[:SHOWN_MAX]
+    if not (lost or fresh):
         return
-    waiters = await _waiters(seen.links, awaits, lost)
+    waiters = await _waiters(seen.links, awaits, [*lost, *fresh])
+    hub.unfound |= {uid: Unfound(uid, (untold[uid],), known=True, looks=1, waiters=waiters[uid])
+                    for uid in fresh}  # fmt: skip
     for uid in lost:
         silent, known = _who_may_have(seen, uid, looked.silent)
         last = before.get(uid)
@@ -75,6 +85,13 @@ async def note_unfound(
         hub.unfound[uid] = Unfound(uid, silent, known, looks, waiters[uid])
         if looks == LOOKS and not silent:
             hub.journal.runs.log(EVENT, task=uid, fields={"because": _nowhere(hub.unfound[uid])})
+
+
+def _untold(seen: Look, ended: Collection[TaskEnd]) -> dict[str, str]:
+    """By uid the node that is away with what such a task left: nobody else can tell that."""
+    away = seen.whole.unheard
+    return {one.uid: one.node for one in ended
+            if one.state == FINAL and not one.result and one.node in away}  # fmt: skip
 
 
 def unheard(seen: Look) -> dict[str, Unfound]:

@@ -60,7 +60,8 @@ def a_hub(
     lease = Lease.take(settings.state, hub="arc", clock=clock, machine="here")
     words = HelloWords("arc0", "arc", lease.term, lease.instance, domain_table(settings.domains))
     fuse = Fuse()
-    inbox = InboxLink(settings.state / INBOX, words, clock=clock, broke=fuse.blow_for_queue)
+    inbox = InboxLink(settings.state / INBOX, words, clock=clock, broke=fuse.blow_for_queue,
+                      assume_usd=settings.assume_usd)  # fmt: skip
     found = find_sensors(settings, offered=())
     return Hub(
         settings=settings, links={**(links or {}), INBOX: inbox}, inbox=inbox,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..commands import Because, Finish, Finished, Result, Started, Validate
 from ..retries import (
@@ -21,7 +22,7 @@ from ..task import State
 from .beats import end_beats
 from .care import excused, keep_from, tries_of
 from .claims import claim_for
-from .completing import complete, told
+from .completing import complete, spent, told
 from .dead import note_death
 from .ending import Ending, New
 from .ends import after_end
@@ -214,6 +215,8 @@ def _counted(ending: Ending, verdict: Again | GiveUp, tries: Sequence[Tried]) ->
 def _interrupted(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
+    if is_used_up(ending.tx, ending.spec, command=ending.command):
+        return _used_up(ending)
     why = ending.result.message or "interrupted"
     policy = values_of(ending.spec).get("on_interrupt", "retry")
     park = judge_interruption(
@@ -222,7 +225,7 @@ def _interrupted(ending: Ending) -> New:
     count = ending.interruptions + 1
     if park is not None:
         ending.change(
-            State.PARKED, "task_parked", park.because,
+            State.PARKED, "task_parked", park.because, spent(ending.result),
             interruptions=count, failure_reason=park.because[:4096],
         )  # fmt: skip
         return New(State.PARKED)
@@ -232,13 +235,21 @@ def _interrupted(ending: Ending) -> New:
 def _requeued(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
+    if is_used_up(ending.tx, ending.spec, command=ending.command):
+        return _used_up(ending)
     return _ready_again(ending, ending.result.message or "requeued")
+
+
+def _used_up(ending: Ending) -> New:
+    """It was cut short, and has cost all that it may: there is nothing left to go on with."""
+    ending.result = replace(ending.result, kind="failed", error_kind="budget_exceeded")
+    return _failed(ending)
 
 
 def _ready_again(ending: Ending, why: str, *, interruptions: int | None = None) -> New:
     count = ending.interruptions if interruptions is None else interruptions
     ending.change(
-        State.READY, "task_interrupted", why,
+        State.READY, "task_interrupted", why, spent(ending.result),
         agent=None, ready_at=ending.tx.stamp, interruptions=count,
     )  # fmt: skip
     return New(State.READY)
@@ -267,7 +278,9 @@ def _unvalidated(ending: Ending) -> New:
 
 def _cancelled(ending: Ending) -> New:
     why = ending.stopping or ending.result.message or "cancelled"
-    ending.change(State.CANCELLED, "task_cancelled", why, completed_at=ending.tx.stamp)
+    ending.change(
+        State.CANCELLED, "task_cancelled", why, spent(ending.result), completed_at=ending.tx.stamp
+    )
     return New(State.CANCELLED)
 
 

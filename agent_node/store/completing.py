@@ -83,3 +83,11 @@ def told(result: Result) -> JsonObject:
              if said[name] not in _NOTHING or (name == "output" and said[name] is not None)}
     sha256 = hash_of_output(result.output)
     return found if sha256 is None else {**found, OUTPUT_SHA256: sha256}
+
+
+def spent(result: Result) -> JsonObject | None:
+    """What an event says of an attempt of which nothing but its cost counts; None: it told none."""
+    if result.cost_usd is None:
+        return None
+    told_s: JsonObject = {} if result.duration_s is None else {"duration_s": result.duration_s}
+    return {"cost_usd": result.cost_usd, **told_s}

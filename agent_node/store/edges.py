@@ -6,7 +6,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..readiness import READY, Came, Edge, Verdict, all_edges, came_of, decide, judge
+from ..readiness import (
+    READY,
+    Came,
+    Edge,
+    Verdict,
+    all_edges,
+    came_of,
+    decide,
+    is_unheard,
+    judge,
+)
 from ..references import Reference, read_reference, references_of
 from ..strict import JsonObject, JsonValue
 from ..task import State, Task
@@ -19,6 +29,20 @@ _WHY = {
     INPUTS_MISSING: "what it is to be given of other tasks is not here yet",
 }
 HOLDS = {rule: json.dumps([{"rule": rule, "text": text}]) for rule, text in _WHY.items()}
+_UNHEARD = "the output of {} that it is to be given was not heard: {} is away; it waits for that"
+_SAID_OF_LACKING = """
+SELECT i.source, o.node, o.because FROM input i JOIN told o ON o.uid = i.source
+ WHERE i.uid = ? AND i.here = 0 AND i.kind = 'output' ORDER BY i.source
+"""
+
+
+def hold_of_inputs(tx: Transaction, uid: str) -> str:
+    """What holds a task that lacks something, with the node that is away where it is for one."""
+    for source, node, because in tx.db.execute(_SAID_OF_LACKING, (uid,)):
+        if is_unheard(because):
+            text = _UNHEARD.format(source, node)
+            return json.dumps([{"rule": INPUTS_MISSING, "text": text}])
+    return HOLDS[INPUTS_MISSING]
 _EDGE = "INSERT OR IGNORE INTO edge (uid, needs, on_failure, came, n) VALUES (?, ?, ?, ?, ?)"
 _INPUT = (
     "INSERT OR IGNORE INTO input (uid, ref, kind, source, here) VALUES (?, ?, ?, ?, ?)"
@@ -33,6 +57,7 @@ class KnownEnd:
     came: Came | None
     lives_here: bool
     has_output: bool  # what it left can be given to others
+    unheard: bool = False  # but for its output, which its node alone could tell, and that is away
 
 
 UNKNOWN = KnownEnd(None, lives_here=False, has_output=False)
@@ -55,7 +80,8 @@ def known_ends(tx: Transaction, uids: Iterable[str]) -> dict[str, KnownEnd]:
             came = came_of(state, reason)
             found[uid] = KnownEnd(came, lives_here=True, has_output=came is not None)
         elif told is not None:
-            found[uid] = KnownEnd(came_of(told, because), lives_here=False, has_output=True)
+            found[uid] = KnownEnd(came_of(told, because), lives_here=False, has_output=True,
+                                  unheard=is_unheard(because))  # fmt: skip
         else:
             came = "well" if settled == State.COMPLETED else ended
             found[uid] = KnownEnd(came, lives_here=False, has_output=False)
@@ -116,8 +142,8 @@ def edges_with_inputs(task: Task) -> list[Edge]:
 
 
 def _not_here(uids: Iterable[str | None], known: Mapping[str, KnownEnd]) -> set[str]:
-    return {uid for uid in uids if uid is not None
-            and not known[uid].lives_here and not known[uid].has_output}  # fmt: skip
+    return {uid for uid in uids if uid is not None and not known[uid].lives_here
+            and (known[uid].unheard or not known[uid].has_output)}  # fmt: skip
 
 
 def _write_inputs(
@@ -147,10 +173,13 @@ def _await_files(
 
 
 def _is_here(tx: Transaction, reference: Reference, known: Mapping[str, KnownEnd]) -> bool:
-    """Of a task everything but its files is known as soon as it has ended."""
+    """Of a task everything but its files is known as soon as it has ended, and its output unless
+    its node is away and nobody had heard it.
+    """
     if reference.kind == "artifact" or reference.of is None:
         return artifact_inputs.is_here(tx, reference)
-    return known.get(reference.of, UNKNOWN).has_output
+    end = known.get(reference.of, UNKNOWN)
+    return end.has_output and not (end.unheard and reference.kind == "output")
 
 
 def tie_inputs(tx: Transaction, task: Task) -> None:

@@ -7,7 +7,7 @@ import json
 from ..commands import Because
 from ..graph_words import Awaits, EndTold, Noted, NoteEnds, TakeBack
 from ..output_hash import canonical, digest, is_as_told
-from ..readiness import came_of
+from ..readiness import came_of, is_unheard
 from ..task import ENDED, State
 from .artifact_inputs import missing_count
 from .ends import spread
@@ -98,10 +98,12 @@ def _lives_here(end: EndTold, state: str) -> Noted:
 def _says_more(
     end: EndTold, state: str, because: str | None, no_output: int, no_artifacts: int
 ) -> bool:
-    """Done is done. A bad end may have been taken back since; what it left may come later."""
+    """Done is done. A bad end may have been taken back since; what it left may come later, or be
+    no more to come, for its node let go of it, or has left the fleet.
+    """
     more = (bool(no_output) and end.output is not None) or (
         bool(no_artifacts) and end.artifacts is not None
-    )
+    ) or (is_unheard(because) and not is_unheard(end.because))  # fmt: skip
     if state == State.COMPLETED:
         return end.state == State.COMPLETED and more
     came = came_of(end.state, end.because)
@@ -118,12 +120,16 @@ def _write(tx: Transaction, end: EndTold) -> None:
          None if end.artifacts is None else json.dumps(end.artifacts), end.cost_usd, end.because,
          tx.stamp),
     )  # fmt: skip
-    if end.artifacts is not None or not tx.db.execute(_FILES_OF, (end.uid,)).fetchone():
+    lacks = ["artifact"] if end.artifacts is None else []
+    lacks += ["output"] if is_unheard(end.because) else []
+    if not lacks or not tx.db.execute(_LACKING, (end.uid, json.dumps(lacks))).fetchone():
         tx.db.execute("DELETE FROM awaited WHERE uid = ?", (end.uid,))
 
 
-# Somebody wants a file of it: while nobody knows what it left, it is asked for again.
-_FILES_OF = "SELECT 1 FROM input WHERE source = ? AND here = 0 AND kind = 'artifact'"
+# Somebody wants it: while nobody knows what the task left, its end is asked for again.
+_LACKING = """
+SELECT 1 FROM input WHERE source = ? AND here = 0 AND kind IN (SELECT value FROM json_each(?))
+"""
 
 
 def take_back(tx: Transaction, command: TakeBack) -> tuple[Noted, ...]:

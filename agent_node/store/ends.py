@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..readiness import BY_GRAPH, Came, came_of
+from ..readiness import BY_GRAPH, Came, came_of, is_unheard
 from ..task import State
 from ..text import counted
 from .artifact_inputs import arrive
-from .edges import HOLDS, INPUTS_MISSING, WAITS_FOR, Standing, standings
+from .edges import HOLDS, INPUTS_MISSING, WAITS_FOR, Standing, hold_of_inputs, standings
 from .planting import plant_following
 from .transaction import Transaction, may_change
 
 _ARRIVE = "UPDATE edge SET came = ? WHERE needs = ? AND came IS NULL RETURNING uid"
 _INPUT_HERE = (
-    "UPDATE input SET here = 1 WHERE source = ? AND here = 0 AND kind <> 'artifact' RETURNING uid"
+    "UPDATE input SET here = 1 WHERE source = ? AND here = 0 AND kind NOT IN ('artifact', ?)"
+    " RETURNING uid"
+)
+_TOLD = (
+    "SELECT because FROM told WHERE uid = ? AND NOT EXISTS (SELECT 1 FROM task t"
+    " WHERE t.uid = told.uid AND t.state <> 'HELD')"
 )
 _CLOSE = "UPDATE member SET ended = ? WHERE uid = ? AND ended IS NULL RETURNING dag"
 
@@ -38,11 +43,17 @@ def spread(tx: Transaction, came: dict[str, Came]) -> None:
         touched: set[str] = set()
         for uid, how in came.items():
             touched.update(dep for (dep,) in tx.db.execute(_ARRIVE, (how, uid)))
-            touched.update(dep for (dep,) in tx.db.execute(_INPUT_HERE, (uid,)))
+            touched.update(dep for (dep,) in tx.db.execute(_INPUT_HERE, (uid, _lacks(tx, uid))))
             touched |= arrive(tx, uid)
         came = settle(tx, touched, State.PENDING) if touched else {}
         came |= _count_ends(tx, closed)
         tx.changed = True
+
+
+def _lacks(tx: Transaction, uid: str) -> str:
+    """What of this ended task nobody has told yet, beside its files; empty: nothing is missing."""
+    (because,) = tx.db.execute(_TOLD, (uid,)).fetchone() or (None,)
+    return "output" if is_unheard(because) else ""
 
 
 def _close_members(tx: Transaction, came: dict[str, Came]) -> Counter[tuple[str, bool]]:
@@ -112,9 +123,9 @@ def hold(tx: Transaction, waiting: list[tuple[Standing, str]]) -> None:
     """They wait from now on, and say for what."""
     from_ready = [(one, rule) for one, rule in waiting if one.state == State.READY]
     tx.db.executemany(TO_PENDING, [(one.seq,) for one, _ in from_ready])
-    tx.db.executemany(
-        BLOCK, [(HOLDS[rule], one.seq, HOLDS[rule]) for one, rule in waiting]
-    )
+    holds = [(hold_of_inputs(tx, one.uid) if rule == INPUTS_MISSING else HOLDS[rule], one.seq)
+             for one, rule in waiting]  # fmt: skip
+    tx.db.executemany(BLOCK, [(held, seq, held) for held, seq in holds])
     for one, rule in from_ready:
         tx.moves(State.READY, State.PENDING)
         tx.event("task_blocked", one.uid, was=State.READY, state=State.PENDING, by=BY_GRAPH,

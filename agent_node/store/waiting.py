@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..commands import Finish
 from ..graph_words import WaitAsked
 from ..task import State
+from .completing import spent
 from .ending import Ending, New
 from .ends import settle
 from .spending import is_used_up
@@ -50,7 +51,7 @@ def put_back(ending: Ending) -> New:
     """The task waits again, at no cost; its next attempt goes on where this one worked."""
     tx, uid, n = ending.tx, ending.command.uid, ending.command.n
     ending.change(
-        State.READY, "task_waiting", "waits for tasks that it made",
+        State.READY, "task_waiting", "waits for tasks that it made", spent(ending.result),
         agent=None, ready_at=tx.stamp, pinned=1,
     )  # fmt: skip
     tx.db.execute("INSERT OR IGNORE INTO workspace (uid, n) VALUES (?, ?)", (uid, n))

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class InboxLink:
 
     def __init__(
         self, home: Path, words: HelloWords, *, clock: Clock,
-        broke: Callable[[str], None] = lambda because: None,
+        broke: Callable[[str], None] = lambda because: None, assume_usd: str | None = None,
     ) -> None:  # fmt: skip
         self.name = NAME
         self.requests = 0
@@ -85,6 +86,7 @@ class InboxLink:
         self._listener: EventHeard | None = None
         self._closed = False
         self._broke, self._broken = broke, ""  # why nothing is asked any more
+        self._assume_usd = assume_usd
 
     async def ask(
         self, do: str, fields: JsonObject | None = None, *, timeout_s: float | None = None
@@ -113,6 +115,22 @@ class InboxLink:
             self.met = self._hello(answers, parse_greeting(answers.greeting()))
         assert self.met is not None, "an open inbox has been greeted"
         return self.met
+
+    def assume(self, usd: str | None) -> None:
+        """What a task that names no `max_cost_usd` reserves from now on; None: what node.toml of
+        this queue says, which is nothing.
+        """
+        self._assume_usd = usd
+        if self._answers is not None:
+            self._assume(self._answers)
+
+    def _assume(self, answers: Answers) -> None:
+        from agent_node.store.sqlite import SqliteStore  # loaded by now: it is open
+
+        store, money = answers.desk.store, answers.desk.settings.money
+        assert isinstance(store, SqliteStore), "this queue is a file beside the hub"
+        assumed = replace(money, assume_usd=self._assume_usd or money.assume_usd)
+        store.spend_within(assumed, from_now_on=False)
 
     async def listen(self, heard: EventHeard) -> None:
         """Tell `heard` when work may have come in."""
@@ -161,6 +179,8 @@ class InboxLink:
         left = owner is not None and owner != instance
         why = f"copied from the state folder of another hub, instance {owner}" if left else ""
         held = self._held.enter_context(opened(self._home, lock, self._clock, distrust=why))
+        if self._assume_usd is not None:
+            self._assume(held)
         if owner != instance:
             # After the quarantine, never before.
             write_durably(self._home.root / OWNER, instance, point="inbox")

@@ -31,7 +31,8 @@ def open_links(
     Nothing is connected yet: the first request, `meet` or `listen` does that. `broke` is told when
     the disk under the hub's own queue failed.
     """
-    inbox = InboxLink(settings.state / NAME, words, clock=clock, broke=broke)
+    inbox = InboxLink(settings.state / NAME, words, clock=clock, broke=broke,
+                      assume_usd=settings.assume_usd)  # fmt: skip
     links: dict[str, Link] = {NAME: inbox}
     for node in settings.nodes:
         if node.name not in skip:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_node.budget import DAG, DAILY, key_of
+from agent_node.clock import iso
 from agent_node.fields import is_money
 from agent_node.readiness import edges_of
 from agent_node.strict import JsonObject, JsonValue
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOKED_MAX = 20  # of the tasks that it waits for; the others are counted
 TEXT_MAX = 500
-BLOCKED = "PENDING"
+BLOCKED, LEFT = "PENDING", "MOVED"
 
 
 async def waiting_of(hub: Hub, task: Task) -> JsonObject:
@@ -44,6 +45,9 @@ async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:
     except NotFoundYet:
         return Needed(uid, on_failure, UNSEEN)
     task = found.task
+    ended = hub.journal.ends.of([uid]).get(uid) if task.state == LEFT else None
+    if ended is not None:  # on a node that is away by now
+        return Needed(uid, on_failure, ended.state, ended.node, task.subject, iso(ended.at))
     return Needed(uid, on_failure, str(task.state), found.node, task.subject, task.completed_at)
 
 

@@ -50,6 +50,22 @@ def test_an_attempt_that_completed_counts_with_its_money_and_its_time() -> None:
     assert found[count("agent_busy_seconds_total", **coder)] == 2_500_000
 
 
+@pytest.mark.parametrize("name", [
+    "task_parked", "task_interrupted", "task_waiting", "task_cancelled"])
+def test_an_attempt_that_ended_no_task_counts_with_its_money_and_its_time(name: str) -> None:
+    """Seen to fail: what is parked as not judged, put back or stopped had cost nothing, of the day
+    that `arc budget` and the page tell, too.
+    """
+    data: JsonObject = {"cost_usd": "0.1", "duration_s": 2.5}
+    found = tally_events("iris", [event(name, n=1, by="coder", data=data),
+                                  event(name, by="human:ada", data={})], {})  # fmt: skip
+    coder = {"node": "iris", "agent": "coder"}
+    assert found[count("task_cost_usd_total", **coder)] == 100_000
+    assert found[count("agent_busy_seconds_total", **coder)] == 2_500_000
+    assert not found[count("tasks_completed_total", **coder)]
+    assert not [key for key in found if key[0] == "tasks_failed_total"]
+
+
 def test_a_failed_attempt_counts_by_its_kind_and_what_a_person_says_is_none() -> None:
     found = tally_events("iris", [
         event("task_failed", n=1, by="coder", data={"error_kind": "rate_limit"}),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_node.clock import SystemClock
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from arc import running
 from arc.allowance import set_allowance
 from arc.errors import MachineFailed, NodeUnreachable, StateBroken
@@ -25,12 +26,13 @@ from arc.schedule import Schedule
 from arc.sensor import gives_away
 from arc.settings import FleetSettings, NodeEntry, NotifyEntry, ScheduleEntry
 from sensors import find_sensors
-from tests.builders import uid
+from tests.builders import uid, xfer
 from tests.fleet.machines import MachineClock
 from tests.hub.cli.desk import RealFleet
 from tests.hub.test_fuse import meets_a_bad_disk
 from tests.hub_builders import Counting, a_hub, settings_for
 from tests.hub_nodes import some_nodes
+from tests.sensors_stage import rows
 
 
 @pytest.fixture
@@ -102,6 +104,31 @@ async def test_one_round_by_hand_gives_nothing_away_beyond_the_day(tmp_path: Pat
             hub = built()
         await hub.close()
     assert moved == [1, 0]
+
+
+async def test_a_task_that_names_no_cost_reserves_what_fleet_yaml_assumes(tmp_path: Path) -> None:
+    """Seen to fail without what is assumed: all of them were given away on the same money. A
+    changed word counts for the next one, also of a hub that runs.
+    """
+    with some_nodes(tmp_path / "nodes", "iris", "loom") as nodes:
+        entries = tuple(NodeEntry(name, local=True) for name in ("iris", "loom"))
+        hub = a_hub(tmp_path, MachineClock(nodes.moment), links=nodes.links, nodes=entries,
+                    budget_per_day="1", assume_usd="0.6")  # fmt: skip
+        tasks: list[JsonValue] = [{"uid": uid(n), "subject": "work"} for n in range(1, 5)]
+        await hub.inbox.ask("add", {"tasks": tasks})
+        await set_allowance(hub)
+        reserved = []
+        for number, assumed in ((1, "0.6"), (2, "0.6"), (3, "0.3"), (4, None)):
+            await hub.follow(replace(hub.settings, assume_usd=assumed))
+            move: JsonObject = {"xfer": xfer(number), "uid": uid(number), "epoch": 1}
+            met = await hub.inbox.meet()
+            await hub.inbox.ask("escrow", {"to": "iris", "why": "moved", "moves": [move],
+                                           "incarnation": met.incarnation})  # fmt: skip
+            scopes = rows((await hub.inbox.ask("budget"))["scopes"])
+            (fleet,) = [one for one in scopes if one["scope"] == "fleet"]
+            reserved.append((fleet["reserved_usd"], fleet["waiting"]))
+        await hub.close()
+    assert reserved == [("0.6", 0), ("0.6", 1), ("0.9", 1), ("0.9", 1)]
 
 
 class Looking(Counting):
@@ -246,6 +273,17 @@ def test_without_a_hub_the_limit_is_told_and_obeyed(real: RealFleet) -> None:
     real.arc("sensors", "run", "fleet-router")
     task = real.arc("tasks", "show", added.data["results"][0]["uid"], "--json").data["task"]
     assert (task["state"], "over_budget" in str(task["blocked_by"])) == ("PENDING", True)
+
+
+def test_without_a_hub_what_names_no_cost_reserves_what_is_assumed(real: RealFleet) -> None:
+    """Fails where only a hub that runs, and read the file anew, tells its queue."""
+    real.file.write_text(real.file.read_text() + 'budget: {per_day: "1", assume_usd: "0.6"}\n')
+    for subject in ("one", "two"):
+        real.arc("tasks", "add", subject)
+    real.arc("sensors", "run", "fleet-router")
+    (fleet,) = [one for one in real.arc("budget", "--json").data["scopes"]
+                if one["scope"] == "fleet"]  # fmt: skip
+    assert (fleet["reserved_usd"], fleet["remaining_usd"], fleet["waiting"]) == ("0.6", "0.4", 1)
 
 
 def test_a_limit_that_cannot_be_set_is_said_with_what_was_asked(real: RealFleet) -> None:

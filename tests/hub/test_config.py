@@ -430,7 +430,7 @@ schedules:
   week: {cron: 0 9 * * MON, catch_up: none, graph: {title: t, tasks: {a: {subject: x}}}}
 watch_files:
   orders: {path: "drop/*.json", task: {subject: take it}}
-budget: {per_day: "12.50", urgent_overdraft: true}
+budget: {per_day: "12.50", urgent_overdraft: true, assume_usd: "0.50"}
 watch:
   papers: {when: "failing: 40% of 5 in 1d", domain: d, task: {subject: why}}
 notify:
@@ -455,6 +455,7 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
     assert (ada.mail_to, ada.mail_from, ada.mail_port) == (
         "ada@example.org", "arc@example.org", 25)
     assert (settings.budget_per_day, settings.urgent_overdraft) == ("12.50", True)
+    assert settings.assume_usd == "0.50"
     assert read(json.dumps(document_of(settings))) == settings
 
 
@@ -478,6 +479,7 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
     ("watch: {x: {when: failing 1% of 1 in 1h, node: z, task: {subject: s}}}", "1:48 VALUE"),
     ("budget: {per_day: 12.5}", "1:19 VALUE"),
     ("budget: {per_day: -1}", "1:19 VALUE"),
+    ("budget: {assume_usd: -1}", "1:22 VALUE"),
     ("budget: {per_day: NaN}", "1:19 VALUE"),
     ("notify: {x: {on: [parked]}}", "1:10 CONFLICT"),
     ("notify: {x: {on: [birthday], command: [a]}}", "1:19 VALUE"),

@@ -33,6 +33,26 @@ def test_a_good_answer_is_kept_with_its_cost(node: Node) -> None:
     assert [entry["name"] for entry in task["artifacts"]] == ["a.txt"]
 
 
+@pytest.mark.parametrize("word", ["cancel", "drain"])
+def test_what_a_program_said_that_it_cost_counts_when_it_is_stopped(
+    node: Node, bell: Bell, gate: Bell, word: str
+) -> None:
+    """Seen to fail: only an end of its own, or its timeout, cost anything."""
+    node.start()
+    says = answering('{"cost_usd": "0.12"}')
+    uid = node.add(f"{says}echo on > {bell.path}; read x < {gate.path}")
+    bell.hear()
+    if word == "cancel":
+        node.cli("cancel", uid, "--reason", "no more")
+    else:
+        node.cli("drain", "--deadline-s", "0", "--then", "requeue")
+    node.until(uid, "CANCELLED" if word == "cancel" else "READY")
+    (last,) = node.show(uid)["attempts"]
+    assert last["cost_usd"] == "0.12"
+    (spent,) = [one["spent_usd"] for one in node.cli("budget")["data"]["scopes"]]
+    assert spent == "0.12"
+
+
 @pytest.mark.parametrize(
     ("script", "why"),
     [

@@ -343,6 +343,19 @@ def test_who_cancels_a_task_ends_its_validator(make_node: MakeNode, bell: Bell) 
     assert carriers(f"AGENT_TASK_UID={uid}".encode()) == []
 
 
+def test_what_an_attempt_cost_counts_when_its_validator_is_stopped(
+    make_node: MakeNode, bell: Bell
+) -> None:
+    """Seen to fail: its program had ended well, and its cost went with what was not judged."""
+    node = with_validator(make_node, f"echo judging > {bell.path}; sleep 600")
+    says = "echo '{\"output\": 1, \"cost_usd\": \"0.25\"}' > $AGENT_ANSWER"
+    uid = node.add(says, **by_command(), **ONCE)
+    bell.hear()
+    node.cli("cancel", uid, "--reason", "no more")
+    node.until(uid, "CANCELLED")
+    assert node.show(uid)["attempts"][0]["cost_usd"] == "0.25"
+
+
 @pytest.fixture
 def as_nobody(make_node: MakeNode) -> Node:
     """A node whose agent runs as another user, with a validator that says as whom it runs."""

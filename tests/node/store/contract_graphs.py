@@ -736,6 +736,28 @@ class PutsBack(Contract):
         (born,) = [one for one in node.events(uid(5)) if one["event"] == "task_added"]
         assert born["data"] == {"dag": graph.id, "parent": of(graph, "a")}
 
+    def test_the_child_of_a_task_alone_is_alone_and_of_a_graph_of_one_task_a_member(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails where the two are alike, whichever of them changes: people are told what to use."""
+        got = node.running(a_task(1))
+        self.spawn(node, got, waits=False)
+        assert [alone(node, 1), alone(node, 5)] == ["running", "running"]
+        node.finish(got)
+        assert [alone(node, 1), alone(node, 5)] == ["completed", "running"]
+        assert ended(node) == "work 5"
+        graph = a_graph(only=[], budget_usd="3")
+        submit(node, graph)
+        got = node.running()
+        self.spawn(node, got, child=6, waits=False, max_cost_usd="4")
+        node.finish(got)
+        assert isinstance(node.claim(), c.NothingToClaim)
+        (held,) = node.task(uid(6)).blocked_by
+        assert isinstance(held, dict)
+        assert (facts(node, graph).state, held["rule"]) == ("running", "over_budget")
+        node.say(g.CancelGraph(graph.id, "enough"))
+        assert (facts(node, graph).state, node.state(uid(6))) == ("cancelled", "CANCELLED")
+
     def test_who_waits_for_its_child_is_waited_for_by_none_of_its_own(
         self, node: NodeAtHand
     ) -> None:

@@ -546,3 +546,29 @@ def test_what_is_set_aside_before_a_claim_takes_no_event_of_it(node: NodeAtHand)
     node.start(got)
     told = [event["event"] for event in node.events(uid(2))]
     assert told == ["task_added", "task_claimed", "task_started"]
+
+
+@pytest.mark.parametrize(("kind", "event"), [
+    ("interrupted", "task_interrupted"), ("requeued", "task_interrupted"),
+    ("cancelled", "task_cancelled")])  # fmt: skip
+def test_what_an_attempt_cost_that_was_cut_short_is_spent_and_told(
+    node: NodeAtHand, kind: Ending, event: str
+) -> None:
+    """Seen to fail: its event told no cost, so the hub that counts money never heard of it."""
+    node.finish(node.running(a_task(1, max_cost_usd="3")), kind, cost_usd="0.5")
+    assert amounts(node)[:2] == ("0.5", "0")
+    (data,) = [one["data"] for one in node.events(uid(1)) if one["event"] == event]
+    assert isinstance(data, dict)
+    assert data["cost_usd"] == "0.5"
+
+
+@pytest.mark.parametrize("kind", ["interrupted", "requeued"])
+def test_a_task_that_was_cut_short_and_has_cost_all_that_it_may_is_not_tried_again(
+    node: NodeAtHand, kind: Ending
+) -> None:
+    """Seen to fail: it began again and again on no money, as often as it was cut short."""
+    node.finish(node.running(a_task(1, max_cost_usd="1")), kind, cost_usd="1")
+    assert node.state(uid(1)) == "DEAD_LETTERED"
+    last = node.task(uid(1)).attempts[-1]
+    assert isinstance(last, dict)
+    assert (last["error_kind"], last["cost_usd"]) == ("budget_exceeded", "1")
