@@ -1,4 +1,4 @@
-"""Lets a real hub live through a scene: its own schedule, ears, sensors and transfers, on one clock.
+"""Lets a real hub live through a scene: its own schedule, ears, sensors and transfers; one clock.
 
 The machines are those of `tests.fleet_in_memory`, in calm weather; a daemon of theirs starts what
 it can, and tells its news as the real one does.
@@ -7,7 +7,6 @@ it can, and tells its news as the real one does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple

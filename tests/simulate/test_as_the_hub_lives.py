@@ -1,4 +1,4 @@
-"""A real hub with its own schedule and ears makes the moves that `arc simulate` shows, when it does.
+"""A real hub with its own schedule and ears moves what `arc simulate` shows, and when it does.
 
 Here nobody tells the hub when to look: `run_hub` starts its cycles, as `arc up` does.
 """
