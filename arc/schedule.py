@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 RUN_S = 900.0  # what one run may take at the very most: beyond it, somebody waits without a limit
 GRACE_S = 10.0  # what runs get to end by themselves when the hub stops
 CLOCK_JUMP_S = 5.0
+# Of those due at the same moment it begins first, at every one: what the hub itself has is given
+# out before anybody is stolen from, as it is where a node's news start both.
+FIRST = "fleet-router"
 INTERVAL, BY_HAND = "interval", "by hand"
 
 log = logging.getLogger("arc.schedule")
@@ -79,13 +82,14 @@ class Schedule:
             for sensor in self._hub.sensors if self.enabled(sensor.name)
         }  # fmt: skip
         for job in self._scheduler.get_jobs():
-            if wanted.get(job.id) != job.trigger.interval.total_seconds():
+            if wanted.get(job.name) != job.trigger.interval.total_seconds():
                 job.remove()
-        known = {job.id for job in self._scheduler.get_jobs()}
+        known = {job.name for job in self._scheduler.get_jobs()}
+        now = self._hub.clock.now()
         for name in wanted.keys() - known:
             self._scheduler.add_job(
-                partial(self._due, name), "interval", seconds=wanted[name], id=name,
-                next_run_time=self._hub.clock.now(),
+                partial(self._due, name), "interval", seconds=wanted[name], id=_id(name),
+                name=name, next_run_time=now,
             )  # fmt: skip
 
     def enabled(self, name: str) -> bool:
@@ -95,7 +99,7 @@ class Schedule:
 
     def next_run(self, name: str) -> datetime | None:
         """When the sensor runs next by itself; None: it does not."""
-        job = self._scheduler.get_job(name) if self._scheduler else None
+        job = self._scheduler.get_job(_id(name)) if self._scheduler else None
         return job.next_run_time if job else None
 
     def under_way_s(self, name: str) -> float | None:
@@ -246,6 +250,11 @@ async def guarded(
         log.exception("sensor_failed", extra={"sensor": sensor.name, "because": place})
         return _failed(sensor, "ARC-FAULT", f"a fault: {type(error).__name__} in {place}",
                        hint="the other sensors run on; please report this line")  # fmt: skip
+
+
+def _id(name: str) -> str:
+    """What the scheduler knows the sensor by; of the same moment it runs the lower one first."""
+    return f"{name != FIRST:d} {name}"
 
 
 def _failed(sensor: Sensor, code: str, text: str, *, hint: str = "") -> SensorReport:

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import asyncssh
 
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
+
+from .far_tasks import Shift, asked_after, at_work, begins
 
 # What a login's name begins with says what its session does.
-FIXED, STARTING, ONCE = "fixed", "starting", "once"
+FIXED, STARTING, ONCE, WORKING = "fixed", "starting", "once", "working"
 INCARNATION = "01NC0000000000000000000000"
 STAMP = "2026-01-01T00:00:00.000Z"  # where the time of an answer stands
 SINCE = "2025-12-31T00:00:00.000Z"  # and where that of the last task does
@@ -99,6 +101,29 @@ class Answers:
         return answer
 
 
+class WorkingAnswers(Answers):
+    """The same of a node whose tasks start and end meanwhile."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._status, self._shift = status_of(name), _SHIFTS.setdefault(name, Shift(name, _BEGAN))
+
+    def to(self, line: bytes) -> bytes:
+        now_s, shift = time.time(), self._shift
+        self._said[b"status"] = _bytes(at_work(self._status, shift, now_s))
+        if b'"do":"events"' in line:
+            told: list[JsonValue] = [*shift.events(asked_after(line), now_s)]
+            self._said[b"events"] = _bytes({"events": told})
+        if b'"do":"list"' in line:
+            tasks: list[JsonValue] = [*map(shift.document, shift.running(now_s))]
+            self._said[b"list"] = _bytes({"tasks": tasks, "next": None})
+        return super().to(line)
+
+
+_BEGAN = begins()
+_SHIFTS: dict[str, Shift] = {}
+
+
 def now() -> bytes:
     """The time, in the fixed width that the wire has."""
     seconds = time.time()
@@ -123,7 +148,8 @@ class _Session(asyncssh.SSHServerSession[bytes]):
         kind, _, name = login.partition("-")
         self._program = program if kind == STARTING else ()
         self._once = kind == ONCE
-        self._name, self._answers = name, Answers(name)
+        self._name = name
+        self._answers = WorkingAnswers(name) if kind == WORKING else Answers(name)
         self._channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._rest = b""
         self._greeting: asyncio.Task[None] | None = None

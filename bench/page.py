@@ -15,7 +15,8 @@ from statistics import median
 from agent_node.clock import iso
 from tests.web.past_large import write_large
 
-from .hub_far import FIXED
+from .far_tasks import EVERY_S
+from .hub_far import WORKING
 from .hub_fleet import Far, far_side, hub_process, write_fleet
 from .machine import load
 from .measuring import Place, Row, timed
@@ -32,13 +33,13 @@ SETTLE_S = 8.0
 
 def entries(far: Far) -> list[dict[str, object]]:
     """The nodes of a far side as fleet.yaml names them."""
-    return [{"name": name, "host": "127.0.0.1", "port": port, "user": f"{FIXED}-{name}"}
+    return [{"name": name, "host": "127.0.0.1", "port": port, "user": f"{WORKING}-{name}"}
             for name, port in far.ports.items()]  # fmt: skip
 
 
 @contextmanager
 def far_fleet(place: Place, count: int) -> Iterator[tuple[Path, Far]]:
-    """So many nodes of fixed answers, a day of whose past the hub's journal holds already."""
+    """So many nodes that work, a day of whose past the hub's journal holds already."""
     folder, state = place.folder / "hub", place.folder / "hub" / ".arc"
     state.mkdir(mode=0o700, parents=True)
     write_large(state, count, since=datetime.now(UTC) - timedelta(days=1))
@@ -118,7 +119,8 @@ def _cost(place: Place, page: Served, count: int, window_s: int) -> Iterator[Row
             raise RuntimeError("the page has children, which were not counted")
     yield Row(
         "page-cpu-500", f"the page's process, {len(pages)} pages open on {count} nodes,"
-        f" a look each {LOOK['every']}", share, None, "% of a core", share, 5.0, load=load(),
+        f" each of which starts a task in {EVERY_S} s, a look each {LOOK['every']}",
+        share, None, "% of a core", share, 5.0, load=load(),
         more={"kB a second and page": got / 1000 / took / len(pages), "window, s": took,
               "questions": float(asked)},
     )  # fmt: skip

@@ -8,6 +8,7 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -279,6 +280,9 @@ async def test_an_open_step_asks_its_nodes_once_and_then_when_a_person_wants_it(
     await opened.locator("button", has_text="look again").click()
     await opened.locator("td", has_text="it came later").wait_for()
     assert asked_of(served) == ["iris", "iris"]
+    again, first = opened.locator("[data-key=look-again]"), opened.locator("tbody tr").first
+    tops = [await one.evaluate("one => one.getBoundingClientRect().top") for one in (again, first)]
+    assert tops[0] < tops[1]  # below many tasks it would be out of sight
     await page.click("#funnel [data-key=step-waiting]")
     await opened.locator("h3", has_text="waiting there").wait_for()
     last = asked_of(served)[2:]
@@ -381,6 +385,21 @@ async def test_a_task_opens_with_its_life_its_reasons_and_its_log(
     await drawer.locator("button", has_text="end of its output").click()
     await drawer.locator("pre", has_text="a line").wait_for()
     assert "task=01JQ" in page.url
+
+
+async def test_what_is_known_by_the_state_alone_is_said_once(look: Looking, served: Served) -> None:
+    """Seen to fail: `it runs; what runs never moves` stood there twice."""
+    says = "it runs; what runs never moves"
+    whole: Any = served.hub.answers["why.task"]
+    served.hub.answers["why.task"] = {
+        **whole, "result": says, "life": {"state": "RUNNING", "says": says}, "checks": [],
+        "steps": [], "ways": []}  # fmt: skip
+    page = await look.at(served.url)
+    await show_all(page)
+    await page.click("#tasks tbody tr:first-child button")
+    why = page.locator("#drawer [aria-label=Why]")
+    await why.locator("strong").wait_for()
+    assert (await why.inner_text()).count(says) == 1
 
 
 async def test_a_node_opens_with_what_it_may_give_and_get(look: Looking, served: Served) -> None:

@@ -148,10 +148,16 @@ async def test_one_sees_why_a_task_is_where_it_is_and_what_would_change_that(
 ) -> None:
     page = await opened(look, demo, height=800)
     await show_all(page)
-    await page.locator("#tasks tbody tr", has_text="READY").first.locator("button").click()
+    waiting = page.locator("#tasks tbody tr", has_text="READY")
+    if KEPT:  # the last one of the longest queue waits long enough to be seen waiting
+        await waiting.filter(has_text="iris").nth(9).wait_for()
+    one = waiting.filter(has_text="iris").last if KEPT else waiting.first
+    await one.locator("button").click()
     drawer = page.locator("#drawer")
     await drawer.locator("[aria-label=Why] strong").first.wait_for()
     await drawer.locator("[aria-label=Life] tbody tr").first.wait_for()
+    if KEPT:
+        await drawer.locator("h3", has_text="why it is still here").wait_for()
     await kept(drawer, tmp_path, "page-why")
 
 

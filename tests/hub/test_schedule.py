@@ -57,6 +57,21 @@ def test_the_first_run_is_at_once_and_the_others_at_the_interval(tmp_path: Path)
     assert [round(at) for at in sensor.began] == [0, 300, 600, 900]
 
 
+def test_of_those_due_at_once_the_router_begins_first_each_time(tmp_path: Path) -> None:
+    """Fails when the scheduler is left to begin them by their names."""
+    began: list[str] = []
+
+    def beginning(name: str) -> Counting:
+        async def begins() -> None:
+            began.append(name)
+
+        return Counting(name, 300, begins)
+
+    scheduled(tmp_path, waits(700), beginning("fleet-health"), beginning("fleet-rebalance"),
+              beginning("fleet-router"))  # fmt: skip
+    assert began == ["fleet-router", "fleet-health", "fleet-rebalance"] * 3
+
+
 def test_a_run_that_lasts_is_never_joined_by_a_second_one(tmp_path: Path) -> None:
     sensor = Counting("a", 100, lambda: asyncio.sleep(250))
     told = scheduled(tmp_path, waits(1000), sensor)

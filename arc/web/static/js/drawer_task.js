@@ -48,7 +48,7 @@ function whyTable(why, task) {
     el("strong", {}, `${said(why.verdict)}: `), said(why.result));
   const blind = why.could_not_look ? el("p", { class: "trouble" }, `could not look into ${why.could_not_look.node}: ${
     why.could_not_look.rule}: ${why.could_not_look.because}`) : null;
-  const life = why.life ? el("p", { class: "dim" }, why.life.says) : null;
+  const life = why.life && why.life.says !== why.result ? el("p", { class: "dim" }, why.life.says) : null;
   const checks = checked("the task itself", why.checks);
   const sifts = (why.steps ?? []).filter((/** @type {any} */ one, /** @type {number} */ place) => !place || one.dropped.length);
   const idle = (why.steps ?? []).filter((/** @type {any} */ one, /** @type {number} */ place) => place && !one.dropped.length);

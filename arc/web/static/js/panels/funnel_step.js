@@ -73,14 +73,15 @@ function live(step) {
   const unasked = step.nodes.map((/** @type {any} */ one) => one.node)
     .filter((/** @type {string} */ node) => !found.some((/** @type {any} */ one) => one.node === node));
   const whole = !blind.length && !cut.length && !unasked.length && !step.nodes_more;
-  return [found.length > blind.length ? rowsOf(step, whole) : null,
+  return [
+    el("p", { class: "actions" }, step.live ? `looked at ${clock(step.live.at)} ` : "",
+      el("button", { type: "button", "data-key": "look-again", onclick: again }, step.live ? "look again" : "look")),
+    found.length > blind.length ? rowsOf(step, whole) : null,
     blind.length ? el("p", { class: "trouble" }, "could not look at what waits now on ",
       blind.map((/** @type {any} */ one) => `${one.node}: ${one.trouble}`).join("; ")) : null,
     cut.length ? el("p", { class: "plain" }, `there are more: of ${cut.join(", ")} the first ${ASKED_MAX} waiting tasks were looked at`) : null,
     unasked.length || step.nodes_more ? el("p", { class: "plain" }, `not asked what waits now (${NODES_MAX} nodes at most are): `,
-      unasked.join(", "), step.nodes_more ? ` and ${counted(step.nodes_more, "more node")}` : "") : null,
-    el("p", { class: "actions" }, step.live ? `looked at ${clock(step.live.at)} ` : "",
-      el("button", { type: "button", "data-key": "look-again", onclick: again }, step.live ? "look again" : "look"))];
+      unasked.join(", "), step.nodes_more ? ` and ${counted(step.nodes_more, "more node")}` : "") : null];
 }
 
 /** What the nodes that answered had. @param {any} step @param {boolean} whole nothing was left out */
