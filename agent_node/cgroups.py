@@ -24,6 +24,14 @@ def find_base(
     return base if writable and os.path.exists(f"{base}/cgroup.kill") else None
 
 
+def find_base_of(pid: int | None) -> str | None:
+    """The same of another process of ours, None for our own; None also where it has ended."""
+    try:
+        return find_base(own=f"/proc/{pid or 'self'}/cgroup")
+    except OSError:
+        return None
+
+
 def enter_new(base: str, name: str) -> str:
     """Make a cgroup below `base` and move this process in; children are born inside."""
     path = f"{base}/{_PREFIX}{name}"
