@@ -32,6 +32,17 @@ def find_base_of(pid: int | None) -> str | None:
         return None
 
 
+def is_beside_manager(pid: int, uid: int, *, proc: str = "/proc") -> bool:
+    """Whether it lives where systemd keeps its manager of this user's services and `(sd-pam)`, the
+    manager's child into which nobody may look. No process comes there but by moving itself.
+    """
+    try:
+        with open(f"{proc}/{pid}/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            return any(line.endswith(f"/user@{uid}.service/init.scope\n") for line in file)
+    except OSError:
+        return False
+
+
 def enter_new(base: str, name: str) -> str:
     """Make a cgroup below `base` and move this process in; children are born inside."""
     path = f"{base}/{_PREFIX}{name}"
