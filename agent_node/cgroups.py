@@ -24,6 +24,25 @@ def find_base(
     return base if writable and os.path.exists(f"{base}/cgroup.kill") else None
 
 
+def find_base_of(pid: int | None) -> str | None:
+    """The same of another process of ours, None for our own; None also where it has ended."""
+    try:
+        return find_base(own=f"/proc/{pid or 'self'}/cgroup")
+    except OSError:
+        return None
+
+
+def is_beside_manager(pid: int, uid: int, *, proc: str = "/proc") -> bool:
+    """Whether it lives where systemd keeps its manager of this user's services and `(sd-pam)`, the
+    manager's child into which nobody may look. No process comes there but by moving itself.
+    """
+    try:
+        with open(f"{proc}/{pid}/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            return any(line.endswith(f"/user@{uid}.service/init.scope\n") for line in file)
+    except OSError:
+        return False
+
+
 def enter_new(base: str, name: str) -> str:
     """Make a cgroup below `base` and move this process in; children are born inside."""
     path = f"{base}/{_PREFIX}{name}"

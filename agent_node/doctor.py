@@ -8,11 +8,11 @@ import shutil
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from .account import check_users
-from .cgroups import find_base
+from .cgroups import find_base_of
 from .checks import Check
 from .config import AgentSettings, NodeSettings, read_settings
 from .door import ask_daemon
@@ -47,7 +47,8 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
     checks += [check_disk(home, settings), check_journal(home, settings), *check_folders(home)]
     checks += check_spare(home)
     checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
-    return [*checks, *check_agents(home, settings), check_cgroups(find_base), check_path(environ)]
+    delegated = check_cgroups(find_base_of(holder_of(home)))
+    return [*checks, *check_agents(home, settings), delegated, check_path(environ)]
 
 
 def check_python() -> Check:
@@ -283,9 +284,8 @@ def check_agents(home: Home, settings: NodeSettings) -> Iterator[Check]:
     yield from check_users(home, settings)
 
 
-def check_cgroups(find: Callable[[], str | None]) -> Check:
+def check_cgroups(base: str | None) -> Check:
     """With a cgroup for each attempt, whatever it started can be found and ended at once."""
-    base = find()
     if base is not None:
         return Check("cgroup", "ok", f"{base}: ours to divide")
     text = "none is delegated: attempts are followed by locks, tokens and parents alone"

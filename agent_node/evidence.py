@@ -169,11 +169,15 @@ def _of_runners(
 
     Not those that another user's program started, as sshd starts each session of ours: an orphan
     of the attempt goes to init or to who started its node, and that was there before the shim.
+    Nor what systemd keeps beside its manager of our services: that one may be younger than the shim
+    where the machine's kernel went on (a container, or a first login).
     """
     born = record.identity.start_ticks if record else 0
     runners = {os.getuid(), owner_of(folder.shim_json)}
     adopters = {0, 1, *_ancestors(os.getpid(), table)}
-    theirs = {pid for pid in pids if real_uid(pid) in runners}
+    users = [uid for uid in runners if uid]  # root's manager is the machine's own
+    theirs = {pid for pid in pids if real_uid(pid) in runners
+              and not any(cgroups.is_beside_manager(pid, uid) for uid in users)}  # fmt: skip
     return frozenset(
         pid for pid in theirs
         if (parent := table[pid].ppid if pid in table else 0) in adopters

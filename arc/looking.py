@@ -66,17 +66,18 @@ class Look:
 
 async def look(
     hub: Hub, *, woken: Collection[str] = (), deadline_s: float = DEADLINE_S,
-    late: Lateness | None = None,
+    late: Lateness | None = None, known: Lateness | None = None,
 ) -> Look:  # fmt: skip
-    """What every node says now, or why it cannot be known.
+    """What every node says now, or why it cannot be known; `late` and `known` as in a survey.
 
     With `woken`, only these nodes, those with waiting work and those with news are asked; of the
     others stands what they said last, with its age. Suspended nodes are not asked at all.
     """
     tally = Tally(hub.links, hub.clock)
     names = _to_ask(hub, woken)
-    found = await survey({name: tally.links[name] for name in names}, roles=hub.roles(),
-                         clock=hub.clock, deadline_s=deadline_s, late=late)  # fmt: skip
+    links = {name: tally.links[name] for name in names}
+    found = await survey(links, roles=hub.roles(), clock=hub.clock, deadline_s=deadline_s,
+                         late=late, known=known)  # fmt: skip
     _remember(hub, found)
     return _look(hub, tally, found)
 

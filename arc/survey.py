@@ -22,6 +22,7 @@ from .tally import NOT_OVER_A_WIRE
 from .unseen import broken, silent_after, unseen
 
 DEADLINE_S = 10.0
+APART_S = 0.25  # after its cycle began; the others' answers and their plan are over by then
 _NOBODYS = Role()
 
 
@@ -32,16 +33,18 @@ async def survey(
     clock: Clock,
     deadline_s: float = DEADLINE_S,
     late: Lateness | None = None,
+    known: Lateness | None = None,
 ) -> FleetView:
     """Every node of `links`, by name: seen with its report, or unseen and why.
 
     It returns when all have answered or run out of their own `deadline_s`; one silent node delays
     the survey by that much at most, and no other node's answer. With `late` it does not wait for
-    those that are much later than the others: their answers are heard in the background. Ages
-    count from the receipt, by the hub's own seconds since boot.
+    those that are much later than the others: their answers are heard in the background. With
+    `known` it does wait, and meets apart who failed the last time, as with `late`. Ages count from
+    the receipt, by the hub's own seconds since boot.
     """
     at = clock.now()
-    found = await _Round(links, roles, clock, deadline_s, late).take()
+    found = await _Round(links, roles, clock, deadline_s, late, known or late).take()
     over = clock.boottime()
     told = [found[name] for name in sorted(links)]
     seen = tuple(one.aged(over) for one in told if isinstance(one, _Answered))
@@ -88,10 +91,11 @@ class _Round:
 
     def __init__(
         self, links: Mapping[str, Link], roles: Mapping[str, Role], clock: Clock,
-        deadline_s: float, late: Lateness | None,
+        deadline_s: float, late: Lateness | None, known: Lateness | None,
     ) -> None:  # fmt: skip
         self._links, self._roles = links, roles
         self._clock, self._deadline_s, self._late = clock, deadline_s, late
+        self._known = known
         self._since = clock.now() - timedelta(seconds=clock.boottime())
         self._began = clock.boottime()
         self._came: list[tuple[_Asked, JsonObject | StatusReport | ArcError, float]] = []
@@ -225,9 +229,19 @@ class _Round:
             self._late.answered(name, found.took_s)
 
     def _look_at(self, link: Link) -> None:
-        look = asyncio.create_task(self._look(link, self._role(link.name)))
+        look = asyncio.create_task(self._look(link, self._role(link.name), self._apart_s(link)))
         self._looks.add(look)
         look.add_done_callback(partial(self._looked, link.name))
+
+    def _apart_s(self, link: Link) -> float:
+        """Who failed the last time is met apart from the cycle, which does not wait for it: keys
+        and a flood of bytes take the loop from those that answer. Alone it holds nobody up.
+        """
+        known = self._known
+        if known is None or link.met is not None or known.failure_of(link.name) is None:
+            return 0.0
+        others = self._links.keys() - {NOT_OVER_A_WIRE}
+        return APART_S if any(known.failure_of(name) is None for name in others) else 0.0
 
     def _looked(self, name: str, look: asyncio.Task[None]) -> None:
         self._looks.discard(look)
@@ -237,7 +251,9 @@ class _Round:
         self._broke = self._broke or error
         self._rings.set()
 
-    async def _look(self, link: Link, role: Role) -> None:
+    async def _look(self, link: Link, role: Role, apart_s: float) -> None:
+        if apart_s:
+            await asyncio.sleep(apart_s)
         asked = self._clock.boottime()
         found: _Answered | NodeUnseen
         try:

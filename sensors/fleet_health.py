@@ -52,7 +52,7 @@ class FleetHealth:
 
     async def run(self, hub: Hub, now: datetime) -> SensorReport:
         """One look at everything."""
-        seen = await look(hub)
+        seen = await look(hub, known=hub.late)
         heard = await hear_all(hub, seen)
         ends = await tell_heard(hub, seen.whole, seen.links, tuple(heard.ends))
         facts = facts_of(hub, seen.view)

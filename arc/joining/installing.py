@@ -111,7 +111,7 @@ async def write_settings(there: There, look: Look, wanted: Wanted, steps: Steps)
         step.text = f"written for {wanted.name}" if created else "there already; kept as it is"
         step.changed = f"{look.home}/node.toml is written" if created else ""
         if not idle:
-            steps.warnings += [f"{wanted.name}: {safe_text(str(one), 300)}"
+            steps.warnings += [f"{wanted.name}: {safe_text(str(one), 500)}"
                                for one in said.entries("warnings", 20)]  # fmt: skip
 
 
@@ -234,9 +234,11 @@ async def start_daemon(there: There, look: Look, wanted: Wanted, steps: Steps) -
             said = await there.ask("start", {"home": look.home, "unit": unit}, START_S)
             started = free_text(said.inside("data"), "how") != "already"
             kept = free_text(said, "kept_by")
+            if look.systemd and kept != "systemd":
+                by = "agent-node start; systemd keeps no unit of it"
             step.text = f"{'started' if started else 'runs already'} ({by})"
             step.changed = "its daemon is started" if started else ""
-            steps.warnings += [f"{wanted.name}: {safe_text(str(one), 300)}"
+            steps.warnings += [f"{wanted.name}: {safe_text(str(one), 500)}"
                                for one in said.entries("said", 10)]  # fmt: skip
             if kept == "systemd":
                 return

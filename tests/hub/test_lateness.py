@@ -11,10 +11,10 @@ import pytest
 
 from agent_node.strict import JsonObject
 from arc.decisions.view import FleetView
-from arc.errors import ArcError, LoginRefused, NodeSilent
+from arc.errors import ArcError, LoginRefused, NodeSilent, NodeUnreachable
 from arc.lateness import LEAST_S, SHARE, Lateness
 from arc.links import Link, Told
-from arc.survey import survey
+from arc.survey import APART_S, survey
 from tests.builders import FakeClock
 from tests.hub.links.test_familiar import a_status
 from tests.hub_nodes import ALink
@@ -259,6 +259,7 @@ class Anew:
     says: Exception | None = None
     late: Lateness = field(default_factory=Lateness)
     beside: str = "ada"
+    met_at: list[float] = field(default_factory=list)  # by the loop's clock, each try
 
     def links(self) -> dict[str, Link]:
         async def say(do: str, fields: JsonObject) -> JsonObject:
@@ -266,6 +267,7 @@ class Anew:
             return a_status(node=self.beside)
 
         async def say_late(do: str, fields: JsonObject) -> JsonObject:
+            self.met_at.append(asyncio.get_running_loop().time())
             await asyncio.sleep(self.takes_s)
             if self.says is not None:
                 raise self.says
@@ -295,6 +297,48 @@ def test_a_session_that_is_opened_in_vain_costs_the_others_nothing() -> None:
             view, took_s = await fleet.cycle()
             assert took_s == pytest.approx(0.005)
             assert names(view) == ["ada"]
+
+    in_virtual_time(whole(story()))
+
+
+def test_who_failed_is_met_apart_from_the_cycle_in_which_the_others_answer() -> None:
+    """Seen to fail: keys were exchanged, and a flood of bytes taken in, while the hub had the
+    answers of the others to read. It is so too in a look that waits for everybody.
+    """
+
+    async def story() -> None:
+        fleet = Anew(says=NodeUnreachable("loom", "it said what is no message"))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        clock = LoopClock(loop)
+        await fleet.cycle()
+        for _ in range(3):
+            await fleet.cycle()
+            began = loop.time() - 0.005
+            await asyncio.sleep(1)
+            assert fleet.met_at.pop() - began == pytest.approx(APART_S)
+        began = loop.time()
+        view = await survey(fleet.links(), roles={}, clock=clock, known=fleet.late)
+        assert names(view) == ["ada"]
+        assert fleet.met_at.pop() - began == pytest.approx(APART_S)
+
+    in_virtual_time(whole(story()))
+
+
+def test_who_failed_and_is_asked_alone_or_by_a_person_is_met_at_once() -> None:
+    """It holds nobody up, and whoever looks wants to know now."""
+
+    async def story() -> None:
+        fleet = Anew(says=NodeUnreachable("loom", "nobody listens"))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        clock = LoopClock(loop)
+        await fleet.cycle()
+        await asyncio.sleep(1)
+        for links, late in (({"loom": fleet.links()["loom"]}, fleet.late), (fleet.links(), None)):
+            began = loop.time()
+            await survey(links, roles={}, clock=clock, late=late)
+            assert fleet.met_at.pop() == pytest.approx(began)
 
     in_virtual_time(whole(story()))
 

@@ -130,10 +130,42 @@ def test_where_systemd_runs_a_unit_is_kept_and_the_account_lingers(
     assert starting.install_unit(account, unit)["unit_there"]
 
 
+def test_where_the_account_may_not_linger_no_unit_is_enabled_and_root_s_command_is_told(
+    account: pwd.struct_passwd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail, with a systemd that runs: without polkit the unit was enabled nevertheless, and
+    ten seconds after the last login systemd ended the daemon; a task would have gone with it.
+    """
+    stand_in(tmp_path, "systemctl")
+    stand_in(tmp_path, "loginctl", code=1, says="Could not enable linger: Access denied")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    done = starting.install_unit(account, "text")
+    assert done["kept_by"] == "nothing"
+    said = str(done["said"])
+    assert "Could not enable linger: Access denied" in said
+    assert "as root there: loginctl enable-linger agent; then the same command again" in said
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert "systemctl --user disable agent-node.service" in calls
+    assert "systemctl --user enable agent-node.service" not in calls
+
+
+def test_an_account_that_root_lets_linger_is_not_told_that_it_may_not_ask_for_it(
+    account: pwd.struct_passwd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail, with a systemd that runs: a warning with each `arc nodes add`."""
+    stand_in(tmp_path, "systemctl")
+    (tmp_path / "loginctl").write_text('#!/bin/sh\n[ "$1" = show-user ] && echo yes\n')
+    (tmp_path / "loginctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    done = starting.install_unit(account, "text")
+    assert (done["kept_by"], done["said"]) == ("systemd", [])
+
+
 def test_what_systemd_refuses_is_told_and_no_error(
     account: pwd.struct_passwd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, "systemctl", code=1, says="Failed to connect to bus")
+    stand_in(tmp_path, "loginctl")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     done = starting.install_unit(account, "text")
     assert done["kept_by"] == "nothing"

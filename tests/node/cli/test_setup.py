@@ -412,8 +412,25 @@ def test_the_wal_reset_fault_is_known_by_version(
 
 
 def test_a_cgroup_of_ours_is_told_apart_from_none() -> None:
-    assert doctor.check_cgroups(lambda: None).level == "note"
-    assert doctor.check_cgroups(lambda: "/sys/fs/x").text == "/sys/fs/x: ours to divide"
+    assert doctor.check_cgroups(None).level == "note"
+    assert doctor.check_cgroups("/sys/fs/x").text == "/sys/fs/x: ours to divide"
+
+
+def test_doctor_looks_for_the_cgroup_of_the_daemon_and_not_for_that_of_a_shell(
+    fresh: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail, with a systemd that runs: `none is delegated`, typed beside a daemon which made
+    a cgroup for each attempt.
+    """
+    fresh.run("init", "--name", "iris", "--run", "sh -c true")
+    asked: list[int | None] = []
+    monkeypatch.setattr(doctor, "find_base_of", asked.append)
+    fresh.run("doctor")
+    lock = HomeLock.try_take(home_of(fresh))
+    assert lock is not None
+    with lock:
+        fresh.run("doctor")
+    assert asked == [None, os.getpid()]
 
 
 def test_a_command_that_is_none_is_answered_with_where_they_stand(fresh: Desk) -> None:

@@ -6,11 +6,12 @@ import fcntl
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent_node import evidence, processes
+from agent_node import cgroups, evidence, processes
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Alive, Dead, Leftovers, Unprovable, judge_attempt
 from agent_node.job import SHIM_JSON
@@ -138,6 +139,37 @@ def test_what_another_users_program_started_is_no_orphan_of_the_attempt(
     monkeypatch.setattr(evidence, "real_uid", lambda pid: mine if pid == 4242 else of)
     hidden = Search(frozenset(), frozenset({4242}))
     monkeypatch.setattr(evidence, "carrying_token", lambda token: hidden)
+
+    assert isinstance(judge_attempt(folder, NOBODY), Dead) is proven
+
+
+@pytest.mark.parametrize(("scope", "proven"), [
+    ("user@1000.service/init.scope", True),
+    ("user@1000.service/app.slice/agent-node.service", False),
+    ("user@1001.service/init.scope", False),
+    ("user@1000.service/app.slice/init.scope", False),
+])  # fmt: skip
+def test_what_systemd_keeps_beside_its_manager_of_our_services_is_not_of_the_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str, *, proven: bool
+) -> None:
+    """Seen to fail, with a systemd in a container that was started again: `(sd-pam)`, child of a
+    manager that was younger than the shim, made every attempt PARKED.
+    """
+    folder = a_folder(tmp_path)
+    folder.add("tree.lock", b"")
+    sign_in(folder, boot_id=read_boot_id(), pid=4000, ticks=100)
+    seen = {73: Seen(72, 300, zombie=False), 72: Seen(1, 200, zombie=False)}
+    hidden = Search(frozenset(), frozenset({73}))
+    for name, stand_in in (
+        ("process_table", lambda: seen), ("real_uid", lambda pid: 1000),
+        ("owner_of", lambda path: 1000), ("carrying_token", lambda token: hidden),
+        ("holders_of", lambda path: Search(frozenset(), frozenset())),
+    ):  # fmt: skip
+        monkeypatch.setattr(evidence, name, stand_in)
+    (tmp_path / "73").mkdir()
+    (tmp_path / "73" / "cgroup").write_text(f"1:pids:/\n0::/user.slice/user-1000.slice/{scope}\n")
+    read = partial(cgroups.is_beside_manager, proc=str(tmp_path))
+    monkeypatch.setattr(cgroups, "is_beside_manager", read)
 
     assert isinstance(judge_attempt(folder, NOBODY), Dead) is proven
 
