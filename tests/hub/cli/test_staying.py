@@ -9,6 +9,8 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.text import duration, safe_text
+from arc.decisions.why_states import NO_HUB
+from arc.schedule import Schedule
 from tests.builders import uid
 from tests.hub.cli.desk import Desk, RealFleet
 
@@ -89,6 +91,7 @@ def test_a_reason_of_an_old_run_says_how_old_it_is(desk: Desk) -> None:
 
 def test_a_daemon_that_died_is_told_at_once_with_a_count_of_now(desk: Desk) -> None:
     """Seen to fail with the words of the last run for health: its count was an older one."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("iris", 1)
     desk.nodes.machines["iris"].dispatches(running=False)
     assert needs(desk) == [
@@ -114,6 +117,7 @@ def test_what_a_node_says_itself_is_not_said_again_as_an_alarm(desk: Desk) -> No
 def test_a_node_that_does_not_answer_is_told_with_the_command_that_looks_closer(
     desk: Desk
 ) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.nodes.switch_off("loom")
     (one,) = needs(desk)
     assert one[0] == "loom"
@@ -130,6 +134,7 @@ def test_a_node_whose_daemon_never_ran_says_that_and_no_needs(real: RealFleet) -
 
 
 def test_a_fleet_yaml_that_cannot_be_obeyed_needs_a_person(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.hub.complaint = "line 3: unknown key 'nodse'"
     text, data = desk.both("status")
     assert "line 3: unknown key 'nodse'" in text.out
@@ -213,7 +218,7 @@ def test_a_dead_letter_says_where_more_is_read(desk: Desk) -> None:
 def test_a_task_that_no_run_of_the_router_has_seen_says_so(desk: Desk) -> None:
     desk.waits("inbox", 1)
     assert reason(desk, 1) == (
-        "", "the router has not seen it yet: no hub runs: nothing moves until `arc up` runs")
+        "", f"the router has not seen it yet: {NO_HUB}")
 
 
 JUDGED = {"kind": "regex", "pattern": "^# "}  # which every node can do
@@ -236,6 +241,7 @@ def test_a_task_that_nobody_can_take_says_that_before_all_else(desk: Desk) -> No
 
 def test_what_waits_at_the_hub_for_what_nobody_has_needs_a_person(desk: Desk) -> None:
     """Seen to fail: it was said only of what lay on a node."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("inbox", 1, 2, needs=["gpu"])
     desk.waits("inbox", 3, validate=JUDGED)
     listed = "arc tasks list --node inbox"

@@ -775,7 +775,7 @@ def test_who_gives_an_order_has_the_name_of_its_user_also_without_an_environment
 def test_who_adds_to_the_hubs_queue_hears_when_the_router_looks(desk: Desk) -> None:
     """Up to half an hour may pass; seen to fail with nothing said of it."""
     alone = desk.arc("tasks", "add", "one")
-    assert alone.lines[-1] == "no hub runs: nothing moves until `arc up` runs"
+    assert alone.lines[-1] == "no hub runs: nothing moves by itself until `arc up` runs"
 
     schedule = desk.hub.schedule = Schedule(desk.hub)
     in_a_while = desk.clock.now() + timedelta(minutes=12, seconds=5)
