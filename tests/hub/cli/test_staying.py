@@ -11,8 +11,10 @@ from agent_node import commands as c
 from agent_node.text import duration, safe_text
 from arc.decisions.why_states import NO_HUB
 from arc.schedule import Schedule
-from tests.builders import uid
+from arc.sensor import Decided, Moved, SensorReport
+from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk, RealFleet
+from tests.hub.cli.test_budget import a_day_has
 
 
 def reason(desk: Desk, number: int) -> tuple[str, str]:
@@ -219,6 +221,40 @@ def test_a_task_that_no_run_of_the_router_has_seen_says_so(desk: Desk) -> None:
     desk.waits("inbox", 1)
     assert reason(desk, 1) == (
         "", f"the router has not seen it yet: {NO_HUB}")
+
+
+def test_what_money_kept_and_lets_go_is_not_said_to_be_unseen(desk: Desk) -> None:
+    """Seen to fail: that the router had not seen it yet, a minute after a run had tried to."""
+    a_day_has(desk, "1")
+    desk.waits("inbox", 1, max_cost_usd="1")
+    desk.arc("sensors", "run", "fleet-router")
+    desk.waits("inbox", 2)
+    desk.minutes_pass(1)
+    desk.arc("sensors", "run", "fleet-router")
+    assert reason(desk, 2)[0] == "over_budget"
+    desk.minutes_pass(1)
+    a_day_has(desk, "5.5")
+    assert reason(desk, 2) == (
+        "", f"READY again, and the router has not looked since; last it was over_budget: {NO_HUB}")
+    desk.arc("sensors", "run", "fleet-router")
+    assert desk.arc("tasks", "show", uid(2), "--json").data["node"] != "inbox"
+
+
+def test_what_a_node_refused_at_the_last_step_says_so_until_a_run_says_otherwise(
+    desk: Desk,
+) -> None:
+    """Seen to fail: it was said to be unseen, for the plan that was to move it kept nothing."""
+    desk.waits("inbox", 1)
+    refused = Moved(xfer(1), uid(1), "inbox", "loom", "kept", "routed", 5, rule="disk_full",
+                    because="loom has no room left")  # fmt: skip
+    desk.minutes_pass(1)
+    desk.hub.journal.runs.add_moves((refused,))
+    assert reason(desk, 1) == ("disk_full", "loom has no room left")
+    desk.minutes_pass(1)
+    said = Decided("inbox", "load_below_hard", 1, "loom is full", uid(1))
+    desk.hub.journal.runs.add(SensorReport("fleet-router", "done", "", decisions=(said,)),
+                              began=desk.hub.clock.now(), because="due")  # fmt: skip
+    assert reason(desk, 1) == ("load_below_hard", "loom is full")
 
 
 JUDGED = {"kind": "regex", "pattern": "^# "}  # which every node can do
