@@ -94,9 +94,9 @@ class Reasons:
         if moved is not None and not later and _refused(moved, node, task):
             tried = self._run(moved.run) if moved.run is not None else None
             return moved.move.rule, self._dated(moved.move.because, tried)
-        if said is not None and said[1].node == node:
-            if moved is None or (run is not None and moved.at < run.at):
-                return said[1].rule, self._dated(said[1].because, run)
+        stands = moved is None or (run is not None and moved.at < run.at)
+        if said is not None and said[1].node == node and stands:
+            return said[1].rule, self._dated(said[1].because, run)
         last, others = self.last, self.of_the_rest.get(node)
         if last is None or others is None or (task.ready_at or "") > iso(last.at):
             return None
