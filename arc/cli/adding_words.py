@@ -93,7 +93,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
 
 
 def _check_one_subject(more: list[str], subject: str) -> None:
-    """Return only when nothing stands behind the subject: a shell gives each word of it by itself."""
+    """Return only when nothing stands behind it: a shell gives each word by itself."""
     if more:
         whole = shlex.quote(" ".join([subject, *more]))
         raise WrongUse(f"tasks add: the subject is one word for the shell, and {more[0]!r} is "
