@@ -101,11 +101,23 @@ def _edit(
             f"{path}: the entry is written in a way that cannot be changed safely",
             hint="change it by hand; arc config check reads it", where=str(path),
         )  # fmt: skip
-    parse_fleet(after, path)
+    _check_edited(after, path)
     edited = EditedText(path, before, after)
     if edited.changed and not dry_run:
         _replace(path, edited)
     return edited
+
+
+def _check_edited(text: str, path: Path) -> None:
+    """The lines that an error shows are those that the file would have, and nobody can look up."""
+    try:
+        parse_fleet(text, path)
+    except BadSettings as error:
+        raise BadSettings(
+            f"with this change {path.name} could not be obeyed, so nothing was changed; as it "
+            f"would read then:\n{error}", hint=error.hint, where=error.where,
+            problems=error.problems,
+        ) from error  # fmt: skip
 
 
 def _data(text: str, path: Path) -> Plain:

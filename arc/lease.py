@@ -26,6 +26,8 @@ LOCK, IDENTITY = "lock", "hub.json"
 IDENTITY_MAX = 64 * 1024
 TERM_MAX = 2**53
 INODE_MAX = 2**63 - 1
+STOP = ("ask it (arc status), or stop it first: Ctrl-C in its terminal, or where it is a service "
+        "systemctl --user stop arc-hub")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,8 +195,10 @@ def held_by_another(state: Path) -> OtherHub:
 
 def _held(state: Path, holder: bytes) -> OtherHub:
     pid = holder[:32].decode("ascii", "replace").strip()
-    who = f"process {pid}" if pid.isdecimal() else "another process"
-    return OtherHub(f"{state}: {who} is the hub here", hint="ask it (arc status), or stop it first")
+    known = pid.isdecimal()
+    who = f"process {pid}" if known else "another process"
+    stop = f"{STOP}; kill {pid} ends it, too" if known else STOP
+    return OtherHub(f"{state}: {who} is the hub here", hint=stop)
 
 
 def _read(path: Path) -> Identity | None:

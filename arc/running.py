@@ -33,6 +33,8 @@ PRUNE_HISTORY_S = 300.0  # a little of much, so that none of it takes long
 ENDS_S = 6 * 3600.0  # how often givers are told how the tasks ended that had left them
 WHY_MAX = 500  # characters of a complaint that the log keeps
 ONCE = "arc up --once"
+ENDED = ("hub_stopped", "inbox_disk_broken", "journal_disk_broken")  # a hub's last line
+CRASHED = "the hub before it did not end by itself: it was killed, or its machine went down"
 
 Said = Callable[[str], None]
 
@@ -199,7 +201,8 @@ async def run_hub(
                 "inbox needs a person's word")
         if hub.takes_over:
             say(f"taking over: this hub speaks with term {await hub.outbid()} now")
-        hub.journal.runs.log("hub_started", fields={"term": hub.lease.term, "once": once})
+        hub.journal.runs.log("hub_started", fields={"term": hub.lease.term, "once": once,
+                                                    **_after_a_crash(hub)})  # fmt: skip
         with signals(ended):
             await (_once(hub, schedule, ended) if once else _stay(hub, schedule, ended, say))
         hub.journal.runs.log("hub_stopped")
@@ -212,6 +215,12 @@ async def run_hub(
         hub.schedule = None
         await hub.close()
     return tuple(told)
+
+
+def _after_a_crash(hub: Hub) -> JsonObject:
+    """Why it began, where the hub before it has no line of its end."""
+    began = hub.journal.runs.said_since("", ("hub_started",), over=ENDED)
+    return {} if began is None else {"because": CRASHED}
 
 
 async def _once(hub: Hub, schedule: Schedule, ended: asyncio.Event) -> None:

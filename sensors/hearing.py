@@ -27,6 +27,8 @@ from arc.journal_ends import FINAL, AttemptCost, TaskEnd
 from arc.journal_nodes import Ended
 from arc.looking import INBOX, Look
 
+from .bad_ends import log_bad_ends
+
 if TYPE_CHECKING:
     from arc.hub import Hub
 
@@ -106,10 +108,12 @@ async def _hear_pages(hub: Hub, seen: Look, node: NodeSeen, heard: Heard) -> boo
         hub.journal.outbox.note_births(_births(node, events))
         heard.released |= {node.name for event in events
                            if (event.get("was"), event.get("state")) == RELEASED}
-        _note_news(hub, node, events, anew=anew)
+        lately = _lately(hub, node, events, anew=anew)
+        _note_news(hub, node, lately)
         ended = [_ended(hub, node, event) for event in events if event["event"] in ENDS]
         with hub.journal.together():
             _note_history(hub, node, events)
+            log_bad_ends(hub, node.name, lately)
             hub.journal.nodes.hear(node.name, life, after, ended if node.name != INBOX else (),
                                    _tally(hub, node, events, known))
         if len(events) < UNCUT:
@@ -137,14 +141,18 @@ def _tally(
                         hub.waited)
 
 
-def _note_news(
+def _lately(
     hub: Hub, node: NodeSeen, events: Sequence[JsonObject], *, anew: bool
-) -> None:
-    """What people are to be told of. A history that is heard from its start is no news. Where
-    nobody is told of anything, what `arc status` shows out of it is noted all the same.
-    """
+) -> list[tuple[JsonObject, datetime]]:
+    """Those that are news, and when. A history that is heard from its start is none."""
     since = hub.clock.now() - (NEWS_ANEW if anew else NEWS)
-    some = [(event, at) for event in events if (at := _at(hub, node, event)) >= since]
+    return [(event, at) for event in events if (at := _at(hub, node, event)) >= since]
+
+
+def _note_news(hub: Hub, node: NodeSeen, some: Sequence[tuple[JsonObject, datetime]]) -> None:
+    """What people are to be told of. Where nobody is told of anything, what `arc status` shows out
+    of it is noted all the same.
+    """
     news, told = of_events(node.name, node.report.incarnation, some), hub.settings.notify
     things = [one for one in news if told or one.kind == NOT_FOLLOWED]
     if things and not told:

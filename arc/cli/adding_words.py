@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,7 @@ Validate = Annotated[str, typer.Option("--validate", help="What its output must 
 
 
 def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task may say
+    typed: typer.Context,
     subject: Annotated[str, typer.Argument(metavar="[SUBJECT]")] = "",
     subject_named: Annotated[str, typer.Option("--subject", help="The same, named.")] = "",
     priority: Priority = None,
@@ -69,6 +71,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     """One task for the hub's queue, from where it is routed; or straight to a node."""
     from arc.text.tasks import render_added
 
+    _check_one_subject(typed.args, subject)
     _check_said({"--skill": skill, "--need": need, "--tag": tag, "--after": after,
                  "--model": model, "--fallback-model": fallback_model})  # fmt: skip
     task = only_said({
@@ -87,6 +90,14 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     if not task.get("subject"):
         raise WrongUse('tasks add: a task needs a subject: arc tasks add "what to do"')
     return tell("tasks.add", "tasks.add", _adding([task], to, dry_run=dry_run), render_added)
+
+
+def _check_one_subject(more: list[str], subject: str) -> None:
+    """Return only when nothing stands behind it: a shell gives each word by itself."""
+    if more:
+        whole = shlex.quote(" ".join([subject, *more]))
+        raise WrongUse(f"tasks add: the subject is one word for the shell, and {more[0]!r} is "
+                       "another", hint=f"quote the subject: arc tasks add {whole}")  # fmt: skip
 
 
 def _times(not_before: str, deadline: str, expected: str, max_time: str) -> JsonObject:

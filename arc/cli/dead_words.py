@@ -10,8 +10,10 @@ import typer
 
 from agent_node.strict import JsonObject
 from arc.errors import NeedsWord, WrongUse
+from arc.text.look import Look
 
 from .answering import tell
+from .around import here
 from .drafting import body_of, fields_of
 from .options import DryRun, Reason, Yes, moment, only_said, sure, words
 
@@ -91,30 +93,49 @@ def _change(do: str, args: JsonObject) -> int:
 
 def _several(
     do: str, task: list[str] | None, filters: JsonObject, reason: str, *, every: bool, yes: bool,
-    dry_run: bool,
+    dry_run: bool, to: str = "",
 ) -> int:  # fmt: skip
     """The same for all verbs that take several: named ones, or those that a filter names."""
     if task and (filters or every):
         raise WrongUse(f"dead {do}: either name them, or choose them by a filter")
+    args = {**filters, **only_said({"tasks": words(task), "reason": reason, "dry_run": dry_run,
+                                    "all": every, "to": to, "even_pinned": bool(to) and yes})}
     agreed = yes or dry_run or bool(task and len(task) == 1)
-    agreed = agreed or sure(f"{do} all of these dead letters?", yes=yes)
+    if not agreed and here().asks_people and (task or reason):  # without one it is refused anyway
+        agreed = _says_yes(do, args)
+        if not agreed:
+            here().talk("nothing was changed\n")
+            return NeedsWord.exit_code
     if task and not agreed:
         raise NeedsWord(f"dead {do}: {len(task)} at once take --yes")
-    return _change(do, {**filters, **only_said({
-        "tasks": words(task), "reason": reason, "dry_run": dry_run, "yes": agreed, "all": every,
-    })})  # fmt: skip
+    return _change(do, {**args, **only_said({"yes": agreed})})
+
+
+def _says_yes(do: str, args: JsonObject) -> bool:
+    """Whether a person who was shown each of them says so; where none fits nobody is asked."""
+    from arc.text.dead import render_asked_about
+
+    around = here()
+    told = around.ask(around, "dead.change", {"do": do, **args, "dry_run": True},
+                      timeout_s=CHANGE_S)  # fmt: skip
+    shown = render_asked_about(told.data, Look(around.width, colour=False))
+    if not shown:
+        return True
+    around.talk(shown)
+    return sure(f"{do} all of these dead letters?", yes=False)
 
 
 @dead.command("retry")
 def retry_dead(  # noqa: PLR0913, PLR0917 - one option for each thing to choose by
     task: Some = None, domain: Domain = "", skill: Skill = "", kind: Kind = "", node: OnNode = "",
     since: Since = "", poison: Poison = False, unreviewed: Unreviewed = False, every: All = False,
+    to: Annotated[str, typer.Option("--to", help="Move them to this node then.")] = "",
     reason: Reason = "", yes: Yes = False, dry_run: DryRun = False,
 ) -> int:  # fmt: skip
-    """Let them run again, their failures forgiven."""
+    """Let them run again, their failures forgiven; with --to on another node."""
     args = meant(domain=domain, skill=skill, kind=kind, node=node, since=since, poison=poison,
                  unreviewed=unreviewed)  # fmt: skip
-    return _several("retry", task, args, reason, every=every, yes=yes, dry_run=dry_run)
+    return _several("retry", task, args, reason, every=every, yes=yes, dry_run=dry_run, to=to)
 
 
 @dead.command("cancel")

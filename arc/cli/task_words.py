@@ -101,7 +101,7 @@ def show_task(task: Annotated[str, typer.Argument(metavar="TASK")]) -> int:
     return tell("tasks.show", "tasks.show", {"task": task}, render_show)
 
 
-tasks.command("add")(add_task)
+tasks.command("add", context_settings={"allow_extra_args": True})(add_task)
 tasks.command("import")(import_tasks)
 
 

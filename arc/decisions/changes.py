@@ -58,6 +58,7 @@ class Change:
     node: str = ""  # whom it is about; empty: the whole fleet, or the task
     uid: str = ""
     command: str = ""  # what a person may type; empty: nothing
+    setting: tuple[str, str] = ("", "")  # of a limit: its key and value, as fleet.yaml has them
 
 
 def apply(changes: Iterable[Change], situation: Situation) -> Situation:
@@ -264,9 +265,9 @@ def room_for(task: QueuedTask, where: str, situation: Situation) -> Sequence[Cha
 
 
 def _setting(key: str, value: int, shown: str, *, name: str = "") -> Change:
-    where = f"rebalance.{name or key}"
-    return Change("limit", key, value, f"{where} were {shown}",
-                  command=f"fleet.yaml: rebalance: {{{name or key}: {shown}}}")  # fmt: skip
+    where = name or key
+    return Change("limit", key, value, f"rebalance.{where} were {shown}",
+                  command=f"fleet.yaml: rebalance: {{{where}: {shown}}}", setting=(where, shown))
 
 
 def _resumed(node: NodeSeen) -> Change:

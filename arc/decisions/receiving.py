@@ -252,6 +252,6 @@ def _because(work: Work, receiver: Receiver, tier: int) -> str:
     if tier == FALLBACK:
         return f"nobody wanted it; {name} is the fallback"
     if work.anyone:
-        return f"untagged: anyone may do it, and {name} has least to do"
+        return f"untagged: anyone may do it, and nobody has less to do than {name}"
     verb, names = ("owns", role.owns) if tier == OWNS else ("also does", role.also)
     return f"{name} {verb} {', '.join(one for one in work.domains if one in names)} ({work.how})"

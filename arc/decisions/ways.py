@@ -34,6 +34,11 @@ def shortest(ways: Sequence[Way]) -> tuple[Way, ...]:
     )  # fmt: skip
 
 
+def of_the_fleet(way: Way) -> bool:
+    """Whether it takes other limits, which every node would live by."""
+    return any(change.kind == "limit" for change in way.changes)
+
+
 def _hardness(changes: Sequence[Change]) -> tuple[bool, int]:
     """What somebody ruled out on purpose is suggested last, and few changes before many."""
     return any(change.key == "never" for change in changes), len(changes)

@@ -12,9 +12,16 @@ from .retrying import RULE as RETRY_ELSEWHERE
 from .rules import SWIFT_TASK_RULES, TASK_RULES
 from .sifting import others_of, steps_of
 from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
-from .ways import ways_for
+from .ways import of_the_fleet, ways_for
 from .why_node import why_node
-from .why_standing import by_hand, never_starts, reach_of, standing_of, unattended
+from .why_standing import (
+    a_word_starts,
+    by_hand,
+    never_starts,
+    reach_of,
+    standing_of,
+    unattended,
+)
 from .why_states import LIVES
 
 __all__ = ("why_node", "why_task")
@@ -93,11 +100,13 @@ def _waiting(
     plan = situation.plan()
     steal = _found(task, drains.steals, plan.steals)
     kept = _kept(task, drains.kept, plan.kept)
+    standing = standing_of(node, situation) or never_starts(task, node, situation.view)
     ways = () if steal else ways_for(task, node, situation)
+    if a_word_starts(task, node, situation):
+        ways = tuple(way for way in ways if not of_the_fleet(way))
     names = {change.node for way in ways for change in way.changes}
     steps = steps_of(task, situation, node.name, names)
     reach = reach_of(task, node, situation, left_s=left_s)
-    standing = standing_of(node, situation) or never_starts(task, node, situation.view)
     because = f"{kept.objection.rule}: {kept.objection.because}" if kept else _skipped(
         plan, node, situation)  # fmt: skip
     result = _result(steal, because, steps)
@@ -141,7 +150,10 @@ def _result(steal: Steal | None, because: str, steps: Sequence[Step]) -> str:
         return f"{says}: {RETRY_ELSEWHERE}: {steal.because}" if steal.why == "retried" else says
     receivers = steps[0].alone if steps else 0
     left = steps[-1].left if steps else 0
-    return f"{left} of {receivers} nodes could take it now; {because}"
+    if left:  # then what keeps it is no node that could take it
+        able = f"{left} of {receivers} nodes could take it"
+        return f"{able}, but the next cycle does not give it away; {because}"
+    return f"0 of {receivers} nodes could take it now; {because}"
 
 
 def _place(node: str) -> str:

@@ -177,8 +177,11 @@ def _new_domain(named: str | None, skills: Sequence[str], known: Sequence[str]) 
         return None
     plain = is_name(skill) and skill not in NO_NAMES
     written = skill if plain else json.dumps(skill, ensure_ascii=False)
-    return Change("domain", name, skill, f"fleet.yaml had a domain {name} with the skill {skill}",
-                  command=f"fleet.yaml: domains: {{{name}: {{skills: [{written}]}}}}")  # fmt: skip
+    says = f"fleet.yaml had a domain {name} with the skill {skill}"
+    entry = f"{name}: {{skills: [{written}]}}"  # `domains:` stands in the file once
+    typed = f"fleet.yaml: add below domains: {entry}" if known else (
+        f"fleet.yaml: domains: {{{entry}}}")  # fmt: skip
+    return Change("domain", name, skill, says, command=typed)
 
 
 def _owned(node: NodeSeen, domain: str) -> Change:

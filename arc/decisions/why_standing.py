@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agent_node.task import UNDERWAY
 
@@ -55,6 +56,18 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
         return Standing("has_free_slot", f"{name} has no free slot although nothing runs there"
                         f"{said}. arc nodes show {name}", ESCALATE)  # fmt: skip
     return None
+
+
+def a_word_starts(task: QueuedTask, node: NodeSeen, situation: Situation) -> bool:
+    """Whether this node, which is paused, would start the task where it is once it is resumed."""
+    paused = standing_of(node, situation)
+    if paused is None or paused.rule != "takes_new_work" or node.report.state != "paused":
+        return False
+    resumed = replace(node, report=node.report._replace(state="active", reason=""))
+    return all(no is None for no in (
+        standing_of(resumed, situation), never_starts(task, resumed, situation.view),
+        work_succeeds(resumed, situation.limits, situation.memory),
+    ))  # fmt: skip
 
 
 def unattended(state: str, node: NodeSeen | NodeUnseen | None) -> Standing | None:

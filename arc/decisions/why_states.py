@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NO_HUB = "no hub runs: nothing moves until `arc up` runs"
+NO_HUB = "no hub runs: nothing moves by itself until `arc up` runs"
 PAUSED = "the fleet is paused: nothing moves until `arc resume`"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_node.config import parse_settings
 from agent_node.errors import NodeError
 from agent_node.new_toml import render_new_toml
+from agent_node.toml_table import NAME
 from arc.errors import WrongUse
 from arc.marked_yaml import Plain
 from arc.settings import NodeEntry
@@ -87,6 +88,9 @@ def target_of(text: str) -> tuple[str, str, int]:
 
 def check_wanted(wanted: Wanted) -> None:
     """Return only when nothing in these words is refused later on, on the machine."""
+    if not NAME.fullmatch(wanted.name):
+        raise WrongUse(f"--name: {wanted.name[:60]!r} should match ^{NAME.pattern}$",
+                       hint=_near_name(wanted.name))  # fmt: skip
     if wanted.source and not _is_source(wanted.source):
         raise WrongUse(f"--from: {wanted.source!r} is no address, such as 192.0.2.7 or 10.0.0.0/8")
     if wanted.run_as and (not _is_user(wanted.run_as) or wanted.run_as == wanted.user):
@@ -98,6 +102,16 @@ def check_wanted(wanted: Wanted) -> None:
         run = tuple(shlex.split(wanted.run))
         slots = 1 if wanted.slots is None else wanted.slots
         parse_settings(render_new_toml(wanted.name, wanted.skills, slots, run),
-                       source="the node's node.toml")  # fmt: skip
+                       source=_NOT_THERE)  # fmt: skip
     except (NodeError, ValueError) as error:
-        raise WrongUse(f"add: {error}") from error
+        said = re.sub(rf"^{_NOT_THERE}(?::\d+)?: ", "", str(error))
+        raise WrongUse(f"add: {said}") from error
+
+
+_NOT_THERE = "node.toml of the new node"  # as which it is checked; no such file is anywhere yet
+
+
+def _near_name(text: str) -> str:
+    """A name that would do, where a small change makes one; empty: none is near."""
+    near = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return f"such as: --name {near}" if NAME.fullmatch(near) else ""

@@ -69,6 +69,8 @@ async def dag_submit(hub: Hub, args: JsonObject) -> Told:
     told = _told(hub, graph, said, document, dry_run=dry_run)
     if said.outcome != "added":
         return told
+    if dry_run and not given.get("id"):  # the next time it gets another one
+        told = replace(told, data={**told.data, "dag": None})
     falls = members_that_fall(graph, found, dry_run=dry_run)
     return replace(told, warnings=(*falls, *told.warnings))
 

@@ -21,6 +21,7 @@ from arc.links import Link
 from . import Told, exit_of
 from .dead import Pile, pick, pile_of
 from .dead_awaited import nobody_waits_for
+from .dead_onward import Onward
 from .everybody import incarnation_of, link_of, partial
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ async def dead_change(hub: Hub, args: JsonObject) -> Told:
     """
     asked = Fields(args)
     decision = _decision(asked)
+    onward = await Onward.asked_for(hub, asked, decision.do)
     named = asked.words("tasks")
     pile = await pile_of(hub, meant_by(asked))
     letters = _meant(asked, pile, named, decision)
@@ -73,7 +75,8 @@ async def dead_change(hub: Hub, args: JsonObject) -> Told:
             unread.append(partial(node, error))
     if not decision.dry_run:
         _remember(hub, decision, results)
-    return _answer(results, decision, unread, () if named else pile.warnings)
+    told = _answer(results, decision, unread, () if named else pile.warnings)
+    return await onward.sent(told, letters) if onward is not None else told
 
 
 def _decision(asked: Fields) -> Decision:

@@ -42,11 +42,16 @@ def at_its_time(task: Task) -> JsonObject:
     return {"result": f"it waits for its time, and is READY from {task.not_before} on"}
 
 
-def not_routed_yet(hub: Hub) -> str:
-    """Of a task in the hub's queue that no run of the router has seen, when one will."""
+def not_routed_yet(hub: Hub, before: str = "") -> str:
+    """Of a task in the hub's queue that no run of the router has seen, when one will; `before` is
+    the rule by which the last that did see it could not send it.
+    """
     turn = router_turn(hub)
     in_s = turn["in_s"]
+    unseen = "the router has not seen it yet"
+    if before:
+        unseen = f"READY again, and the router has not looked since; last it was {before}"
     if not isinstance(in_s, int | float):
-        return f"the router has not seen it yet: {turn['because']}"
+        return f"{unseen}: {turn['because']}"
     when = f"it looks in {duration(in_s)}" if in_s else "it looks at once"
-    return f"the router has not seen it yet; {when}"
+    return f"{unseen}; {when}"

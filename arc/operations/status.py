@@ -10,11 +10,13 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import lasting
 from arc.decisions.failing import NodeFactsSeen, attracts_no_work
 from arc.decisions.view import NodeSeen, NodeUnseen
-from arc.looking import look
+from arc.decisions.why_states import NO_HUB
+from arc.looking import Look, look
 
 from . import Told
 from .graphs_now import graph_counts
 from .needs import all_needs, ask_beside, needs_you
+from .outranked import outranked
 from .sensing import sensor_lines
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 MOVES_SHOWN = 5
 HEALTH = "fleet-health"
+START = "arc up   ·   as a service: arc unit"
 
 
 async def status(hub: Hub, args: JsonObject) -> Told:
@@ -43,7 +46,8 @@ async def status(hub: Hub, args: JsonObject) -> Told:
                 "term": hub.lease.term, "paused": word,
                 "owed": [{"node": said.node, "do": do} for do, said in hub.journal.words.owed()
                          if hub.settings.node(said.node) is not None]},
-        "needs_you": await all_needs(hub, needs_you(seen), beside),
+        "needs_you": [*_without_a_hub(hub, seen),
+                      *await all_needs(hub, needs_you(seen), beside)],
         "graphs": graph_counts(hub, beside),
         "nodes": nodes,
         "inbox": inbox_line(seen.inbox),
@@ -53,6 +57,17 @@ async def status(hub: Hub, args: JsonObject) -> Told:
     }  # fmt: skip
     unread = tuple(_partial(one) for one in silent)
     return Told(data, exit=3 if unread else 0, partial=unread)
+
+
+def _without_a_hub(hub: Hub, seen: Look) -> list[JsonValue]:
+    """That nobody sends anything anywhere, where there is anybody to send to or anything to send.
+    This comes first: what stands below it changes by no cycle. Not where another hub is obeyed:
+    then it is no hub that is missing.
+    """
+    waits = isinstance(seen.inbox, NodeSeen) and seen.inbox.report.pending_count
+    if hub.schedule is not None or not (hub.settings.nodes or waits) or outranked(seen):
+        return []
+    return [{"node": "hub", "text": f"{NO_HUB}; the nodes work on", "try": START}]
 
 
 def seen_line(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None = None) -> JsonObject:

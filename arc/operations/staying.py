@@ -17,7 +17,7 @@ from arc.decisions.limits import StealLimits
 from arc.decisions.node_rules import busy_rules, first_objection
 from arc.decisions.rules import SWIFT_TASK_RULES, TASK_RULES
 from arc.decisions.view import FleetView, NodeSeen
-from arc.journal_runs import Run
+from arc.journal_runs import MoveLine, Run
 from arc.looking import INBOX, look
 
 from .going_on import PINNED_HERE, not_routed_yet
@@ -67,7 +67,7 @@ class Reasons:
         if (nobody := self._nobody(task)) is not None:
             return "needs_are_met", nobody
         if node == INBOX:
-            return self._kept(node, task) or ("", not_routed_yet(self.hub))
+            return self._kept(node, task) or ("", not_routed_yet(self.hub, self._before(task)))
         if task.pinned and node in self.drained:
             return "not_pinned", f"{node} is {self.drained[node]} and starts nothing; {PINNED}"
         of_task = _of_task(task, self.hub.settings.steal)
@@ -89,16 +89,28 @@ class Reasons:
         runs = self.hub.journal.runs
         moved = next(iter(runs.moves(uid=task.uid, limit=1)), None)
         said = next(iter(runs.decisions_about(task.uid, 1)), None)
-        if said is not None and said[1].node == node:
-            run = self._run(said[0])
-            if moved is None or (run is not None and moved.at < run.at):
-                return said[1].rule, self._dated(said[1].because, run)
+        run = self._run(said[0]) if said is not None else None
+        later = moved is not None and run is not None and run.at > moved.at
+        if moved is not None and not later and _refused(moved, node, task):
+            tried = self._run(moved.run) if moved.run is not None else None
+            return moved.move.rule, self._dated(moved.move.because, tried)
+        stands = moved is None or (run is not None and moved.at < run.at)
+        if said is not None and said[1].node == node and stands:
+            return said[1].rule, self._dated(said[1].because, run)
         last, others = self.last, self.of_the_rest.get(node)
         if last is None or others is None or (task.ready_at or "") > iso(last.at):
             return None
         if moved is not None and moved.at >= last.at:
             return None
         return others[0], self._dated(others[1], self.last)
+
+    def _before(self, task: Task) -> str:
+        """By which rule it did not leave the hub when a run last tried to send it; empty: none did.
+        What it waited for since then, such as money, made it READY anew.
+        """
+        last = next(iter(self.hub.journal.runs.moves(uid=task.uid, limit=1)), None)
+        kept = last is not None and last.move.busy == INBOX and last.move.outcome == "kept"
+        return last.move.rule if last is not None and kept else ""
 
     def _run(self, number: int) -> Run | None:
         """Many tasks of a list stayed by one run: it is read once."""
@@ -116,6 +128,14 @@ class Reasons:
         every_s = next((one.every_s for one in self.hub.sensors if one.name == run.report.sensor),
                        0.0)  # fmt: skip
         return f"{because} (said {ago(age_s)})" if age_s > OLD * every_s else because
+
+
+def _refused(last: MoveLine, node: str, task: Task) -> bool:
+    """Whether this is a move from here that one of both ends refused, and nothing has happened to
+    the task since: it was planned, so no plan has a reason of its own.
+    """
+    here = last.move.outcome == "kept" and last.move.busy == node
+    return here and (task.ready_at or "") <= iso(last.at)
 
 
 def _of_task(task: Task, limits: StealLimits) -> Reason | None:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 BY_HAND = "moved by hand"
+# What first makes a waiting task of it; of all other states `arc why` tells.
+_HELPS = {
+    "DEAD_LETTERED": "arc dead retry {0} --to {1}",
+    "RETRYING": "arc tasks retry {0}, which lets it wait at once; then this again",
+}
 
 
 async def tasks_move(hub: Hub, args: JsonObject) -> Told:
@@ -96,8 +101,9 @@ def _remember_ends(hub: Hub, outcomes: Iterable[Outcome]) -> dict[str, str]:
 async def _steal(hub: Hub, found: Found, to: str, asked: Fields) -> Steal:
     task = found.task
     if task.state != "READY":
+        helps = _HELPS.get(task.state, "arc why {0}")
         raise WrongUse(f"{found.uid} is {task.state} on {found.node}; only waiting tasks move",
-                       hint=f"arc why {found.uid}")  # fmt: skip
+                       hint=helps.format(found.uid, to))  # fmt: skip
     if task.pinned and not asked.flag("yes"):
         raise NeedsWord(f"{found.uid} is pinned to {found.node}; to move it all the same: --yes")
     link = link_of(hub, found.node)

@@ -41,6 +41,7 @@ from .why_data import node_answer, of_the_router, task_answer, ways_of
 from .why_evidence import evidence_of, history_of
 from .why_files import files_of
 from .why_gone import gone_with
+from .why_typed import typed_in_one_line
 from .why_waiting import has_gone_on, waiting_of
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ async def _on_a_node(hub: Hub, seen: Look, found: Found, task: QueuedTask) -> Js
         retries = await retries_now(seen)
     left_s = await _left_s(seen, found)
     history = history_of(hub, task.uid, found.node)
-    return task_answer(judge_task(
-        task, found.node, situation, history=history, drains=drains or retries, left_s=left_s
-    ))  # fmt: skip
+    answer = judge_task(task, found.node, situation, history=history,
+                        drains=drains or retries, left_s=left_s)  # fmt: skip
+    return task_answer(replace(answer, ways=typed_in_one_line(answer.ways, hub.settings.file)))
 
 
 async def _left_s(seen: Look, found: Found) -> float | None:

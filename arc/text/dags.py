@@ -204,7 +204,8 @@ def render_submitted(data: JsonObject, look: Look) -> str:
     what = {"added": "added", "exists": "is there already"}.get(outcome, outcome)
     if data.get("dry_run"):
         what = f"would be {what}" if outcome == "added" else what
-    lines = [f"{said(data.get('dag'))}  {what}: {tasks}  {subject(data.get('title'), look)}",
+    who = said(data.get("dag")) if data.get("dag") else "a graph with an id of its own"
+    lines = [f"{who}  {what}: {tasks}  {subject(data.get('title'), look)}",
              *_paths(data, names)]  # fmt: skip
     if outcome == "added" and not data.get("dry_run"):
         lines += routed_when(data)

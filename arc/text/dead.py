@@ -9,6 +9,7 @@ from .columns import inside, number, objects, rows, said, shorts, subject
 from .look import Look
 from .tasks import became, what_it_wrote
 
+ASKED_SHOWN = 50  # before somebody says yes to them
 MESSAGE_SHOWN = 60  # characters of a message in a line of a terminal
 
 
@@ -81,7 +82,8 @@ def render_letter(data: JsonObject, look: Look) -> str:
     uid = said(data.get("uid"))
     if not is_dead:
         return "\n".join([*lines, f"  now: arc tasks show {uid}"])
-    now = f"arc dead retry {uid}, arc dead edit {uid} FIELD=VALUE, arc dead cancel {uid}"
+    now = (f"arc dead retry {uid} (elsewhere: --to NODE), arc dead edit {uid} FIELD=VALUE, "
+           f"arc dead cancel {uid}")  # fmt: skip
     done = f"arc tasks resolve {uid} --as done"
     now += f" --reason TEXT; where the work is done after all: {done}"
     return "\n".join([*lines, f"  now: {now}"])
@@ -126,7 +128,38 @@ def render_decided(data: JsonObject, look: Look) -> str:
             line += f"  in the place of {said(one.get('replaces'))}"
         if one.get("rule"):
             line += f"  {said(one.get('rule'))}: {said(one.get('because'))}"
-        lines.append(line + mark)
+        lines.append(line + _onward(one, said(data.get("to"))) + mark)
     done = sum(one.get("outcome") != "refused" for one in results)
     would = "would " if mark else ""
-    return "\n".join([*lines, f"{would}{said(data.get('do'))}: {done} of {len(results)}"])
+    lines.append(f"{would}{said(data.get('do'))}: {done} of {len(results)}")
+    if data.get("to"):
+        there = sum(one.get("moved") in ("moved", "already", "would") for one in results)
+        lines.append(f"{would}be on {said(data.get('to'))}: {there} of {len(results)}" if mark
+                     else f"on {said(data.get('to'))}: {there} of {len(results)}")
+    return "\n".join(lines)
+
+
+_ONWARD = {"moved": "  moved to {0}", "would": "  and would be moved to {0} then", "already": "",
+           "kept": "  not moved to {0}: ", "in_doubt": "  its move to {0} is in doubt: "}
+
+
+def _onward(one: JsonObject, to: str) -> str:
+    """What came of its move to another node, where one was asked for."""
+    moved = str(one.get("moved") or "already")
+    because = said(one.get("move_because")) if moved in ("kept", "in_doubt") else ""
+    return _ONWARD[moved].format(to) + because
+
+
+def render_asked_about(data: JsonObject, look: Look) -> str:
+    """Which ones a person is asked about, a line each, their count first; empty: there are none."""
+    results = [one for one in objects(data, "results") if one.get("outcome") != "refused"]
+    if not results:
+        return ""
+    short = shorts(results)
+    lines = [f"  {short[str(one['uid'])]}  {subject(one.get('subject'), look)}  on "
+             f"{said(one.get('node'))}" for one in results[:ASKED_SHOWN]]  # fmt: skip
+    left = len(results) - len(lines)
+    more = [f"  … and {left} more: --dry-run shows them"] if left else []
+    to = f", to run on {said(data.get('to'))}" if data.get("to") else ""
+    count = counted(len(results), "dead letter")
+    return "\n".join([f"{said(data.get('do'))}: {count}{to}", *lines, *more, ""])

@@ -251,6 +251,24 @@ def test_a_node_that_starts_nothing_is_the_first_answer(
     assert why.receivers_say.startswith("0 of 0 nodes could take it now; ")
 
 
+@pytest.mark.parametrize(("fields", "needs", "settings"), [
+    ({"state": "paused"}, (), False),  # a word to one node is all that it takes
+    ({"state": "paused"}, ("gpu",), True),  # it would not start there either way
+    ({"dispatcher": "stopped"}, (), True),
+    ({"state": "paused", "dispatcher": "stopped"}, (), True),
+])  # fmt: skip
+def test_where_a_resume_lets_it_run_no_limit_of_the_whole_fleet_is_suggested(
+    fields: dict[str, Any], needs: tuple[str, ...], settings: bool
+) -> None:
+    """Seen to fail: beside `arc nodes resume forge` stood four other limits for the whole fleet."""
+    able = an_idle_node("loom", agents=(an_agent_report("loom", skills=("gpu",)),))
+    why = on_forge(a_queued(1, priority=1, needs=needs), able, **fields)
+
+    assert why.own_node is not None
+    assert any(change.kind == "limit" for way in why.ways for change in way.changes) is settings
+    assert why.by_hand  # one task, by a person's word
+
+
 def test_a_task_that_its_own_node_never_starts_says_what_it_lacks() -> None:
     why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)))
 
@@ -319,8 +337,9 @@ def test_a_run_that_is_skipped_says_which_half_was_missing() -> None:
     crowded = why_task(SUMMARY, "iris", the_scene(a_node("loom", running_count=1)))
 
     assert quiet.result == (
-        "1 of 1 nodes could take it now; the rebalance is skipped: no node has enough waiting to "
-        "be taken from; busy_node_is_busy: forge: 1 waiting; we steal above 5"
+        "1 of 1 nodes could take it, but the next cycle does not give it away; the rebalance is "
+        "skipped: no node has enough waiting to be taken from; busy_node_is_busy: forge: 1 "
+        "waiting; we steal above 5"
     )
     assert crowded.result == (
         "0 of 1 nodes could take it now; the rebalance is skipped: no node is idle"

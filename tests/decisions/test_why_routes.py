@@ -65,6 +65,15 @@ def test_where_there_is_no_domain_at_all_a_new_one_is_named_with_its_owner() -> 
     assert way.changes[0].command == "fleet.yaml: domains: {ops: {skills: [ops]}}"
 
 
+def test_beside_other_domains_a_new_one_is_an_entry_and_no_second_section() -> None:
+    """Seen to fail: pasted, the line was `domains stands here twice`."""
+    here = replace(a_node("here"), role=Role())
+    routing = RouteSituation(Situation(a_view(here), {}, DOMAINS), RouteLimits())
+    (way,) = route_ways(a_queued(1, skills=("ops",)), routing)
+
+    assert way.changes[0].command == "fleet.yaml: add below domains: ops: {skills: [ops]}"
+
+
 @pytest.mark.parametrize(("skill", "domains"), [
     ("C++ build", '{c-build: {skills: ["C++ build"]}}'), ("true", None), ("##", None),
     ("42", None), ("x" * 64, f"{{{'x' * 32}: {{skills: [\"{'x' * 64}\"]}}}}"),

@@ -143,9 +143,16 @@ def test_keys_may_stand_in_any_order_with_any_comment(
 def test_what_would_not_be_valid_is_refused_and_changes_nothing(
     fleet: Path, changes: JsonObject
 ) -> None:
-    """Seen to fail with the check of the new text taken out of `_edit`."""
-    with pytest.raises(BadSettings):
+    """Seen to fail with the check of the new text taken out of `_edit`, and where the error showed
+    a line that is nowhere without saying so.
+    """
+    with pytest.raises(BadSettings) as error:
         edit_node(fleet, "spark", changes)
+    said = str(error.value)
+    if "cannot be changed safely" not in said:
+        assert said.startswith("with this change fleet.yaml could not be obeyed, so nothing was "
+                               "changed; as it would read then:\n1 error in "), said  # fmt: skip
+        assert error.value.problems
     assert fleet.read_text() == TEXT
     assert os.listdir(fleet.parent) == ["fleet.yaml"]
 

@@ -32,6 +32,22 @@ def test_a_held_lease_names_the_process_that_holds_it(tmp_path: Path) -> None:
         take(tmp_path)
 
 
+@pytest.mark.parametrize(("written", "also"), [(None, f"; kill {os.getpid()} ends it, too"),
+                                               (b"who knows", "")])  # fmt: skip
+def test_who_finds_another_hub_there_is_told_how_to_stop_it(
+    tmp_path: Path, written: bytes | None, also: str
+) -> None:
+    """Seen to fail: `stop it first`, and no word of how."""
+    with take(tmp_path):
+        if written is not None:
+            (tmp_path / "lock").write_bytes(written)
+        with pytest.raises(OtherHub) as found:
+            take(tmp_path)
+    assert found.value.hint == (
+        "ask it (arc status), or stop it first: Ctrl-C in its terminal, or where it is a service "
+        f"systemctl --user stop arc-hub{also}")  # fmt: skip
+
+
 def test_a_take_over_on_the_same_machine_does_not_break_the_lock(tmp_path: Path) -> None:
     with take(tmp_path), pytest.raises(OtherHub):
         take(tmp_path, take_over=True)

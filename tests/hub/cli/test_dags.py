@@ -70,6 +70,18 @@ def test_a_dry_run_adds_nothing_and_says_the_same_shape(desk: Desk) -> None:
     assert desk.arc("tasks", "count", "--state", "READY").out == "0\n"
 
 
+def test_a_dry_run_names_no_id_that_the_graph_will_not_get(desk: Desk) -> None:
+    """Seen to fail: it printed a uid, and what was added then had another one."""
+    text, machine = (submitted(desk, NIGHTLY, "--dry-run", *json) for json in ((), ("--json",)))
+    assert text.lines[0].startswith("a graph with an id of its own  would be added: 4 tasks")
+    assert machine.data["dag"] is None
+    named = b"id: " + uid(9).encode() + b"\n" + NIGHTLY
+    assert submitted(desk, named, "--dry-run").lines[0].startswith(f"{uid(9)}  would be added")
+    dag = dag_of(desk)
+    there = submitted(desk, NIGHTLY, "--dry-run")
+    assert there.lines[0].startswith(f"{dag}  is there already"), "its key says which it is"
+
+
 def test_a_second_time_under_one_key_is_no_second_graph(desk: Desk) -> None:
     first = dag_of(desk)
     again = submitted(desk, NIGHTLY, "--json")

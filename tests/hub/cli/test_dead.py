@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -438,3 +439,103 @@ def test_a_dead_letter_behind_all_that_is_looked_at_is_not_said_to_be_none(
         assert "arc tasks show UID and arc tasks retry UID" in ran.err
     assert desk.arc("dead", "show", uid(1)).code == 0
     assert state(desk, uid(3)) == "DEAD_LETTERED"
+
+
+def test_a_retry_may_send_them_on_to_a_healthy_node(desk: Desk) -> None:
+    """Seen to fail: each came back to the node where it had died, and no word led elsewhere."""
+    one, two = dies(desk, "iris", 1, 2)
+    words = ("dead", "retry", one, two, "--to", "loom", "--yes", "--reason", "iris is broken")
+    dry = desk.arc(*words, "--dry-run", "--json")
+    assert [said["moved"] for said in dry.data["results"]] == ["would"] * 2
+    assert "and would be moved to loom then" in desk.arc(*words, "--dry-run").out
+    assert state(desk, one) == "DEAD_LETTERED"
+
+    done = desk.arc(*words)
+    assert (done.code, done.lines[-1]) == (0, "on loom: 2 of 2"), done
+    assert done.lines[0].endswith("now READY on iris  moved to loom")
+    assert [said["node"] for said in desk.arc("tasks", "list", "--json").data["tasks"]] == (
+        ["loom"] * 2)
+    moved = desk.arc("log", "--event", "task_moved", "--json").data["lines"]
+    assert {line["fields"]["because"] for line in moved} == {
+        "moved by hand by human:ada: iris is broken"}
+
+
+def test_a_retry_whose_move_is_refused_is_done_in_part_and_says_why(desk: Desk) -> None:
+    """Seen to fail with the exit code of the retry alone: 0, and the task was where it died."""
+    desk.nodes.machines["loom"].store.apply(c.SetNode("draining", "disk swap"))
+    (task,) = dies(desk, "iris", 1)
+    text = desk.arc("dead", "retry", task, "--to", "loom")
+    assert (text.code, state(desk, task)) == (3, "READY")
+    assert "now READY on iris  not moved to loom: " in text.out
+    assert "on loom: 0 of 1" in text.lines
+    (pinned,) = dies(desk, "spark", 3, pinned=True)
+    said = desk.arc("dead", "retry", pinned, "--to", "iris", "--json")
+    assert (said.code, said.data["to"]) == (3, "iris")
+    (row,) = said.data["results"]
+    assert (row["moved"], "--yes" in row["move_because"]) == ("kept", True)
+
+
+def test_what_its_node_starts_before_it_could_move_is_said_to_run_there(desk: Desk) -> None:
+    (task,) = dies(desk, "iris", 1)
+    link, asked = desk.nodes.link("iris"), desk.nodes.link("iris").ask
+
+    async def begun(do: str, args: Any) -> Any:
+        said = await asked(do, args)
+        if do == "retry" and not args.get("dry_run"):
+            assert isinstance(desk.nodes.machines["iris"].store.apply(c.Claim("iris")), c.Claimed)
+        return said
+
+    with patch.object(link, "ask", begun):
+        text = desk.arc("dead", "retry", task, "--to", "loom")
+    assert text.code == 3
+    assert "is CLAIMED on iris; only waiting tasks move; arc nodes pause iris" in text.out
+
+
+@pytest.mark.parametrize(("to", "code"), [("nowhere", 5), ("spark", 3)])
+def test_nothing_is_retried_for_a_node_that_could_not_have_it(
+    desk: Desk, to: str, code: int
+) -> None:
+    (task,) = dies(desk, "iris", 1)
+    desk.nodes.switch_off("spark")
+    said = desk.arc("dead", "retry", task, "--to", to)
+    assert (said.code, state(desk, task)) == (code, "DEAD_LETTERED"), said
+    assert desk.arc("dead", "cancel", task, "--to", "loom").code == 2
+
+
+def test_a_retry_to_where_it_is_already_is_a_retry(desk: Desk) -> None:
+    (task,) = dies(desk, "iris", 1)
+    assert desk.arc("dead", "retry", task, "--to", "iris").code == 0
+    assert state(desk, task) == "READY"
+
+
+def test_a_move_of_what_does_not_wait_says_what_would_help(desk: Desk) -> None:
+    """Seen to fail: `arc why`, which for a dead letter named no way to another node."""
+    (task,) = dies(desk, "iris", 1)
+    said = desk.arc("tasks", "move", task, "--to", "loom")
+    assert (said.code, f"hint: arc dead retry {task} --to loom\n" in said.err) == (2, True)
+    desk.runs("iris", 2, max_attempts=3)
+    desk.nodes.machines["iris"].store.apply(
+        c.Finish(uid(2), 1, c.Result("failed", error_kind="crash")))  # fmt: skip
+    assert state(desk, uid(2)) == "RETRYING"
+    said = desk.arc("tasks", "move", uid(2), "--to", "loom")
+    assert f"hint: arc tasks retry {uid(2)}, which lets it wait at once; then" in said.err
+    desk.runs("spark", 3)
+    assert "hint: arc why " in desk.arc("tasks", "move", uid(3), "--to", "loom").err
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"", b"y\n"])
+def test_whoever_is_asked_about_several_is_shown_each_first(desk: Desk, answer: bytes) -> None:
+    """Seen to fail: `retry all of these dead letters?` below nothing, and an error after a no."""
+    one, two = dies(desk, "iris", 1, 2)
+    said = desk.arc("dead", "retry", one, two, typed=answer)
+    shown = said.err.splitlines()
+    assert shown[0] == "retry: 2 dead letters"
+    assert [line.split() for line in shown[1:3]] == [
+        [f"000{n}", '"work', f'{n}"', "on", "iris"] for n in (1, 2)]  # fmt: skip
+    asked = "retry all of these dead letters? [y/N] "
+    if answer.startswith(b"y"):
+        assert (said.code, shown[3]) == (0, asked)
+    else:
+        assert (said.code, shown[3]) == (7, f"{asked}nothing was changed")
+        assert "error" not in said.err
+    assert state(desk, one) == ("READY" if answer.startswith(b"y") else "DEAD_LETTERED")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject
 from arc.errors import NodeUnreachable, OutcomeUnknown
-from arc.running import run_hub
+from arc.running import CRASHED, _after_a_crash, run_hub
+from sensors.bad_ends import log_bad_ends
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
+from tests.hub.cli.test_dead import dies
 
 
 def events(desk: Desk, *words: str) -> list[str]:
@@ -101,6 +105,51 @@ async def test_a_hub_that_starts_and_ends_says_so(desk: Desk) -> None:
     desk.hub.sensors = ()
     await run_hub(desk.hub, once=True)
     assert noted == ["hub_started", "hub_stopped"]
+
+
+async def test_a_hub_that_comes_back_after_a_crash_says_so(desk: Desk) -> None:
+    """Seen to fail: two lines alike, and nothing of how the first had ended."""
+    runs = desk.hub.journal.runs
+    runs.log("hub_started", fields={"term": 1, "once": False})
+    runs.log("hub_stopped")
+    assert _after_a_crash(desk.hub) == {}
+    runs.log("hub_started", fields={"term": 1, "once": False})
+    desk.minutes_pass(1)
+    noted: list[JsonObject] = []
+
+    def note(event: str, **more: Any) -> None:
+        noted.append({"event": event, **more})
+
+    desk.hub.sensors = ()
+    with patch.object(runs, "log", note):
+        await run_hub(desk.hub, once=True)
+    assert [one["event"] for one in noted] == ["hub_started", "hub_stopped"]
+    assert noted[0]["fields"] == {"term": 1, "once": True, "because": CRASHED}
+
+
+def test_what_ended_badly_in_the_night_is_in_the_log_once(desk: Desk) -> None:
+    """Seen to fail: of a task that ended dead there was no line, and of a graph neither."""
+    desk.arc("sensors", "run", "fleet-health")  # from here on it is news
+    desk.minutes_pass(1)
+    dies(desk, "iris", 1)
+    desk.minutes_pass(1)
+    for _ in range(2):
+        desk.arc("sensors", "run", "fleet-health")
+    (line,) = desk.arc("log", "--event", "task_dead_lettered", "--json").data["lines"]
+    assert (line["node"], line["task"], line["fields"]["kind"]) == ("iris", uid(1), "timeout")
+    assert line["fields"]["ended_at"] < line["at"]
+    assert "it broke" not in desk.arc("log").out
+    dies(desk, "loom", *range(2, 60))
+    desk.arc("sensors", "run", "fleet-health")
+    (line,) = desk.arc("log", "--event", "tasks_dead_lettered", "--json").data["lines"]
+    assert (line["node"], line["fields"]["count"]) == ("loom", 58)
+
+
+def test_a_graph_that_failed_is_in_the_log(desk: Desk) -> None:
+    failed: JsonObject = {"event": "dag_failed", "uid": uid(7), "because": "1 of 4"}
+    log_bad_ends(desk.hub, "inbox", [(failed, desk.clock.now())])
+    (line,) = desk.arc("log", "--event", "dag_failed", "--json").data["lines"]
+    assert (line["node"], line["fields"]["dag"]) == ("inbox", uid(7))
 
 
 def test_a_word_that_is_no_line_is_wrong_use_and_names_the_near_ones(desk: Desk) -> None:

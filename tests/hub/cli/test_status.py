@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.view import NodeSeen
 from arc.looking import look
 from arc.operations.status import seen_line
+from arc.schedule import Schedule
 from arc.sensor import Moved
 from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk
@@ -40,12 +42,35 @@ def test_every_node_has_a_line_with_its_state_and_the_age_of_what_is_known(desk:
 
 
 def test_what_needs_a_person_comes_before_everything_else(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("iris", 1, needs=["gpu"])
     text, data = desk.both("status")
     assert text.lines[1] == "NEEDS YOU (1)"
     assert text.lines[2] == "  iris: 1 READY, but no agent here has: gpu"
     assert text.lines[3].strip() == "arc nodes show iris"
     assert data["needs_you"][0]["node"] == "iris"
+
+
+def test_that_no_hub_runs_is_the_first_thing_that_needs_a_person(desk: Desk) -> None:
+    """Seen to fail: it stood at the end of the first line, and NEEDS YOU was empty."""
+    desk.waits("iris", 1, needs=["gpu"])
+    text, data = desk.both("status")
+    assert text.lines[1:4] == [
+        "NEEDS YOU (2)",
+        "  hub: no hub runs: nothing moves by itself until `arc up` runs; the nodes work on",
+        "      arc up   ·   as a service: arc unit",
+    ]  # fmt: skip
+    assert [one["node"] for one in data["needs_you"]] == ["hub", "iris"]
+    desk.hub.schedule = Schedule(desk.hub)
+    assert [one["node"] for one in desk.both("status")[1]["needs_you"]] == ["iris"]
+
+
+def test_without_nodes_and_without_work_nobody_has_to_start_a_hub(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, names=())
+    assert desk.both("status")[1]["needs_you"] == []
+    desk.waits("inbox", 1)
+    assert desk.both("status")[1]["needs_you"][0]["node"] == "hub"
+    desk.close()
 
 
 def test_a_node_that_cannot_be_read_is_named_with_the_reason_and_is_never_empty(desk: Desk) -> None:
@@ -60,6 +85,7 @@ def test_a_node_that_cannot_be_read_is_named_with_the_reason_and_is_never_empty(
 
 
 def test_the_hubs_own_queue_raises_no_alarm_for_having_no_agent(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("inbox", 1, 2)
     text, data = desk.both("status")
     assert "hub's queue: 2 waiting" in text.out
@@ -67,6 +93,7 @@ def test_the_hubs_own_queue_raises_no_alarm_for_having_no_agent(desk: Desk) -> N
 
 
 def test_a_suspended_node_is_one_line_and_no_alarm(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.arc("nodes", "suspend", "loom", "--reason", "moving house")
     text, data = desk.both("status")
     assert text.code == 0
@@ -133,6 +160,7 @@ def test_nothing_is_cut_or_folded_in_a_pipe(desk: Desk) -> None:
 
 
 def test_a_terminal_gets_no_line_that_is_longer_than_it_and_loses_no_word(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.arc("nodes", "pause", "loom", "--reason", "because " * 40)
     seen = desk.arc("status", typed=b"", environ={"COLUMNS": "80"})
     table = [line for line in seen.lines if line.startswith(("NODE", "iris", "loom", "spark"))]
@@ -188,6 +216,7 @@ def test_a_node_that_stops_answering_needs_somebody_soon_and_keeps_when_it_was_s
     desk: Desk,
 ) -> None:
     """It was named after ten minutes, when the notices go out; beside `unseen` stood a dash."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.arc("status")
     desk.nodes.switch_off("loom")
     desk.minutes_pass(0.2)
@@ -232,6 +261,7 @@ def test_a_node_that_fails_says_why_it_is_idle_and_until_when(desk: Desk) -> Non
 
 def test_a_node_that_fails_is_named_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own words, until the hub has counted: two entries were one trouble."""
+    desk.hub.schedule = Schedule(desk.hub)
     link = desk.hub.links["iris"]
     asyncio.run(link.meet())
 
@@ -249,6 +279,7 @@ def test_a_node_that_fails_is_named_once(desk: Desk, monkeypatch: pytest.MonkeyP
 
 def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
     """Guarded by the look at fleet.yaml in `_troubles`: without it the old alert stands on."""
+    desk.hub.schedule = Schedule(desk.hub)
     nodes = desk.hub.journal.nodes
     nodes.note(Edge(began=(Alert("gone", "failing", "5 of 5 failed"),
                            Alert("iris", "failing", "5 of 5 failed"))))  # fmt: skip

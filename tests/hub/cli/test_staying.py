@@ -9,8 +9,12 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.text import duration, safe_text
-from tests.builders import uid
+from arc.decisions.why_states import NO_HUB
+from arc.schedule import Schedule
+from arc.sensor import Decided, Moved, SensorReport
+from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk, RealFleet
+from tests.hub.cli.test_budget import a_day_has
 
 
 def reason(desk: Desk, number: int) -> tuple[str, str]:
@@ -89,6 +93,7 @@ def test_a_reason_of_an_old_run_says_how_old_it_is(desk: Desk) -> None:
 
 def test_a_daemon_that_died_is_told_at_once_with_a_count_of_now(desk: Desk) -> None:
     """Seen to fail with the words of the last run for health: its count was an older one."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("iris", 1)
     desk.nodes.machines["iris"].dispatches(running=False)
     assert needs(desk) == [
@@ -114,6 +119,7 @@ def test_what_a_node_says_itself_is_not_said_again_as_an_alarm(desk: Desk) -> No
 def test_a_node_that_does_not_answer_is_told_with_the_command_that_looks_closer(
     desk: Desk
 ) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.nodes.switch_off("loom")
     (one,) = needs(desk)
     assert one[0] == "loom"
@@ -130,6 +136,7 @@ def test_a_node_whose_daemon_never_ran_says_that_and_no_needs(real: RealFleet) -
 
 
 def test_a_fleet_yaml_that_cannot_be_obeyed_needs_a_person(desk: Desk) -> None:
+    desk.hub.schedule = Schedule(desk.hub)
     desk.hub.complaint = "line 3: unknown key 'nodse'"
     text, data = desk.both("status")
     assert "line 3: unknown key 'nodse'" in text.out
@@ -213,7 +220,41 @@ def test_a_dead_letter_says_where_more_is_read(desk: Desk) -> None:
 def test_a_task_that_no_run_of_the_router_has_seen_says_so(desk: Desk) -> None:
     desk.waits("inbox", 1)
     assert reason(desk, 1) == (
-        "", "the router has not seen it yet: no hub runs: nothing moves until `arc up` runs")
+        "", f"the router has not seen it yet: {NO_HUB}")
+
+
+def test_what_money_kept_and_lets_go_is_not_said_to_be_unseen(desk: Desk) -> None:
+    """Seen to fail: that the router had not seen it yet, a minute after a run had tried to."""
+    a_day_has(desk, "1")
+    desk.waits("inbox", 1, max_cost_usd="1")
+    desk.arc("sensors", "run", "fleet-router")
+    desk.waits("inbox", 2)
+    desk.minutes_pass(1)
+    desk.arc("sensors", "run", "fleet-router")
+    assert reason(desk, 2)[0] == "over_budget"
+    desk.minutes_pass(1)
+    a_day_has(desk, "5.5")
+    assert reason(desk, 2) == (
+        "", f"READY again, and the router has not looked since; last it was over_budget: {NO_HUB}")
+    desk.arc("sensors", "run", "fleet-router")
+    assert desk.arc("tasks", "show", uid(2), "--json").data["node"] != "inbox"
+
+
+def test_what_a_node_refused_at_the_last_step_says_so_until_a_run_says_otherwise(
+    desk: Desk,
+) -> None:
+    """Seen to fail: it was said to be unseen, for the plan that was to move it kept nothing."""
+    desk.waits("inbox", 1)
+    refused = Moved(xfer(1), uid(1), "inbox", "loom", "kept", "routed", 5, rule="disk_full",
+                    because="loom has no room left")  # fmt: skip
+    desk.minutes_pass(1)
+    desk.hub.journal.runs.add_moves((refused,))
+    assert reason(desk, 1) == ("disk_full", "loom has no room left")
+    desk.minutes_pass(1)
+    said = Decided("inbox", "load_below_hard", 1, "loom is full", uid(1))
+    desk.hub.journal.runs.add(SensorReport("fleet-router", "done", "", decisions=(said,)),
+                              began=desk.hub.clock.now(), because="due")  # fmt: skip
+    assert reason(desk, 1) == ("load_below_hard", "loom is full")
 
 
 JUDGED = {"kind": "regex", "pattern": "^# "}  # which every node can do
@@ -236,6 +277,7 @@ def test_a_task_that_nobody_can_take_says_that_before_all_else(desk: Desk) -> No
 
 def test_what_waits_at_the_hub_for_what_nobody_has_needs_a_person(desk: Desk) -> None:
     """Seen to fail: it was said only of what lay on a node."""
+    desk.hub.schedule = Schedule(desk.hub)
     desk.waits("inbox", 1, 2, needs=["gpu"])
     desk.waits("inbox", 3, validate=JUDGED)
     listed = "arc tasks list --node inbox"

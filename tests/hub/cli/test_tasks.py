@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pwd
+import shlex
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -775,7 +776,7 @@ def test_who_gives_an_order_has_the_name_of_its_user_also_without_an_environment
 def test_who_adds_to_the_hubs_queue_hears_when_the_router_looks(desk: Desk) -> None:
     """Up to half an hour may pass; seen to fail with nothing said of it."""
     alone = desk.arc("tasks", "add", "one")
-    assert alone.lines[-1] == "no hub runs: nothing moves until `arc up` runs"
+    assert alone.lines[-1] == "no hub runs: nothing moves by itself until `arc up` runs"
 
     schedule = desk.hub.schedule = Schedule(desk.hub)
     in_a_while = desk.clock.now() + timedelta(minutes=12, seconds=5)
@@ -915,3 +916,15 @@ def test_an_add_that_only_tries_names_no_task_to_look_for(desk: Desk) -> None:
     text = desk.arc("tasks", "add", "deploy", "--to", "loom", "--dry-run")
     assert "ARC-OUTCOME-UNKNOWN" in text.err
     assert "arc tasks show" not in text.err
+
+
+def test_a_subject_of_several_words_is_said_to_want_quotes(desk: Desk) -> None:
+    """Seen to fail: `Got unexpected extra arguments (the logs)`, and the help as all there was."""
+    ran = desk.arc("tasks", "add", "rotate", "the", "log's", "-p", "3")
+    assert ran.code == 2
+    (hint,) = [line for line in ran.err.splitlines() if line.startswith("hint: ")]
+    typed = hint.removeprefix("hint: quote the subject: arc ")
+    assert desk.arc(*shlex.split(typed), "-p", "3").code == 0
+    (task,) = desk.arc("tasks", "list", "--json").data["tasks"]
+    assert task["subject"] == "rotate the log's"
+    assert desk.arc("tasks", "add", "one", "--nonsense").code == 2

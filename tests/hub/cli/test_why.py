@@ -276,7 +276,7 @@ def test_without_a_hub_every_answer_says_that_nothing_moves(
     desk.waits("inbox", 1, skills=["stacks-js"])
     words = tuple(uid(1) if word == "1" else word for word in words)
     text, data = desk.both(*words)
-    assert "no hub runs: nothing moves until `arc up` runs" in text.out
+    assert "no hub runs: nothing moves by itself until `arc up` runs" in text.out
     assert data["hub_running"] is False
     desk.hub.schedule = Schedule(desk.hub)
     text, data = desk.both(*words)
@@ -288,11 +288,12 @@ def test_without_a_hub_the_verdict_is_to_start_one(desk: Desk) -> None:
     desk.waits("inbox", 1, skills=["stacks-js"])
     text, data = desk.both("why", uid(1))
     assert data["verdict"] == "CHANGE"
-    assert text.lines[2].startswith("CHANGE: no hub runs: nothing moves until `arc up` runs; ")
+    says = "no hub runs: nothing moves by itself until `arc up` runs"
+    assert text.lines[2].startswith(f"CHANGE: {says}; ")
 
 
 def test_a_task_added_to_the_hub_is_said_to_wait_for_one(desk: Desk) -> None:
-    waits = "no hub runs: nothing moves until `arc up` runs"
+    waits = "no hub runs: nothing moves by itself until `arc up` runs"
     assert waits in desk.arc("tasks", "add", "one").out
     assert waits not in desk.arc("tasks", "add", "two", "--to", "iris").out
     desk.hub.schedule = Schedule(desk.hub)

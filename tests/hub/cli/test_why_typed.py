@@ -7,11 +7,15 @@ import re
 import shlex
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arc.config import read_fleet
+from arc.decisions.answers import Way
+from arc.decisions.changes import Change
+from arc.operations.why_typed import typed_in_one_line
 from tests.hub.cli.desk import Desk
 
 FLEET = """\
@@ -20,14 +24,14 @@ domains:
   research: {skills: [arc-research]}
   integrations: {skills: [ci]}
   infrastructure: {skills: [deploy]}
-rebalance: {idle_min: 2m,
-  # more
-  }
+rebalance:  # as somebody wrote it
+  idle_min: 2m
 nodes:
   - {name: iris, local: true, home: iris, owns: [research]}
   - {name: loom, local: true, home: loom, owns: [integrations], also: [research]}
   - {name: spark, local: true, home: spark, owns: [protocol], never: [infrastructure]}
 """
+INSTEAD = "  # in place of the rebalance: that is there"
 RESEARCH, DEPLOY = ["arc-research"], ["deploy"]
 
 
@@ -41,15 +45,16 @@ def desk(desk: Desk) -> Desk:
 
 
 def type_in(desk: Desk, command: str) -> None:
-    """A command as it is printed; a line of fleet.yaml is written there by hand, and followed."""
+    """A command as it is printed; a line of fleet.yaml takes the place of the section there."""
     file = desk.place / "fleet.yaml"
     if command.startswith("arc "):
         done = desk.arc(*shlex.split(command)[1:])
         assert done.code == 0, done
     else:
-        found = re.fullmatch(r"fleet\.yaml: (rebalance): \{(\w+: \w+)\}", command)
+        found = re.fullmatch(r"fleet\.yaml: (rebalance: \{.*\})  # in place of the .*", command)
         assert found, command
-        file.write_text(file.read_text().replace("# more", f"{found[2]},\n  # more"))
+        section = re.compile(r"^rebalance:.*\n(?:  .*\n)*", re.MULTILINE)
+        file.write_text(section.sub(f"{found[1]}\n", file.read_text(), count=1))
     asyncio.run(desk.hub.follow(read_fleet(file)))  # what a running hub does by itself
 
 
@@ -58,10 +63,12 @@ def type_in(desk: Desk, command: str) -> None:
     ({"skills": DEPLOY}, "spark", ["arc nodes edit spark --never ''",
                                    "arc nodes edit spark --also infrastructure"]),
     ({"skills": RESEARCH, "pinned": True}, "loom", ["arc tasks set LAST pinned=false"]),
-    ({"skills": RESEARCH, "priority": 3}, "loom", ["fleet.yaml: rebalance: {steal_from: P3}"]),
-    ({"skills": RESEARCH, "count": 4}, "loom", ["fleet.yaml: rebalance: {busy_over: 3}"]),
+    ({"skills": RESEARCH, "priority": 3}, "loom",
+     ["fleet.yaml: rebalance: {idle_min: 2m, steal_from: P3}" + INSTEAD]),
+    ({"skills": RESEARCH, "count": 4}, "loom",
+     ["fleet.yaml: rebalance: {idle_min: 2m, busy_over: 3}" + INSTEAD]),
     ({"skills": DEPLOY, "count": 4, "priority": 2}, "loom",
-     ["fleet.yaml: rebalance: {steal_from: P2}", "fleet.yaml: rebalance: {busy_over: 3}",
+     ["fleet.yaml: rebalance: {idle_min: 2m, steal_from: P2, busy_over: 3}" + INSTEAD,
       "arc nodes edit loom --also research,infrastructure"]),
 ])  # fmt: skip
 def test_what_is_printed_below_a_way_moves_the_task_once_it_is_typed(
@@ -69,7 +76,8 @@ def test_what_is_printed_below_a_way_moves_the_task_once_it_is_typed(
 ) -> None:
     """Of tasks that are alike the one that came last goes first; it is the one that is asked for.
 
-    After each command but the last of a way it stays: none is printed that is not needed.
+    After each command but the last of a way it stays: none is printed that is not needed. Seen to
+    fail: a line for each limit, which beside one another were `rebalance stands here twice`.
     """
     fields = {"priority": 6, **tasks}
     last = desk.waits("iris", *range(1, 1 + fields.pop("count", 7)), **fields)[-1]
@@ -84,6 +92,32 @@ def test_what_is_printed_below_a_way_moves_the_task_once_it_is_typed(
         assert moved_to(desk, last) is None, f"before {command}"
         type_in(desk, command)
     assert moved_to(desk, last) == to
+
+
+@pytest.mark.parametrize(("there", "line"), [
+    ("nodes: []\n", "rebalance: {steal_from: P3, busy_over: 3}"),
+    (None, "rebalance: {steal_from: P3, busy_over: 3}"),  # nobody can read it
+    ("nodes: []\nrebalance: {}\n", "rebalance: {steal_from: P3, busy_over: 3}" + INSTEAD),
+    ("nodes: []\nrebalance:\n", "rebalance: {steal_from: P3, busy_over: 3}" + INSTEAD),
+    ('nodes: []\nrebalance: {every: "5m",  # often\n  busy_over: 9, steal_from: 2}\n',
+     'rebalance: {every: "5m", busy_over: 3, steal_from: P3}' + INSTEAD),
+])  # fmt: skip
+def test_a_line_of_fleet_yaml_has_all_that_its_section_says(
+    tmp_path: Path, there: str | None, line: str
+) -> None:
+    """A key that changes stands in it once, all others as they were written."""
+    file = tmp_path / "fleet.yaml"
+    if there is not None:
+        file.write_text(there)
+    limits = tuple(
+        Change("limit", name, 3, "", command="one of its own", setting=(name, shown))
+        for name, shown in (("steal_from", "P3"), ("busy_over", "3"))
+    )
+    word = Change("state", "state", "active", "", "iris", command="arc nodes resume iris")
+
+    (way,) = typed_in_one_line([Way((limits[0], word, limits[1]), "loom")], file)
+    assert [one.command for one in way.changes] == [
+        f"fleet.yaml: {line}", "arc nodes resume iris", ""]  # fmt: skip
 
 
 def moved_to(desk: Desk, task: str) -> str | None:

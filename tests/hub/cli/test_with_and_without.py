@@ -27,7 +27,7 @@ MOMENTS = frozenset({  # what grows by itself, when a node was asked, when the r
     "clock_off_s", "disk_free_bytes", "written_at", "read_at", "last_met", "last_open",
     "after", "router",
 })  # fmt: skip
-NO_HUB = "no hub runs: nothing moves until `arc up` runs; "
+NO_HUB = "no hub runs: nothing moves by itself until `arc up` runs; "
 
 
 def settled(said: Any) -> Any:
@@ -38,12 +38,17 @@ def settled(said: Any) -> Any:
                 if key not in MOMENTS and key != "hub_running" and not (hub and key == "running")
                 and said.get("what") != "lease"}  # fmt: skip
     if isinstance(said, list):
-        return [settled(one) for one in said]
+        return [settled(one) for one in said if not _says_that_no_hub_runs(one)]
     if isinstance(said, str):
         said = re.sub(r"\b01[0-9A-Z]{24}\b", "UID", said.removeprefix(NO_HUB))
         said = re.sub(r"\b(alone|beside)\b", "HOW", said)
         return re.sub(r"idle for [\dsmh ]+|clock [+-]\d\.\ds?", "SO LONG", said)
     return said
+
+
+def _says_that_no_hub_runs(one: Any) -> bool:
+    """The entry of NEEDS YOU that is there without a hub alone."""
+    return isinstance(one, dict) and str(one.get("text", "")).startswith(NO_HUB)
 
 
 def typed(real: RealFleet, command: str, **names: str) -> Ran:

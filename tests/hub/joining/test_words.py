@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -111,3 +112,21 @@ def test_the_line_and_the_program_answer_on_this_machine(shell: str, tmp_path: P
     assert lines[1]["ok"], lines[1]
     assert lines[1]["result"]["uid"] == os.getuid()
     assert list(tmp_path.iterdir()) == [], "to look changes nothing"
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("Iris", "such as: --name iris"), ("iris.lan", "such as: --name iris-lan"), ("9", ""),
+    ("x" * 40, ""), ("", ""),
+])  # fmt: skip
+def test_a_name_that_is_none_is_said_of_the_option(name: str, hint: str) -> None:
+    """Seen to fail: `the node's node.toml:6`, a line of a file that is not there yet."""
+    with pytest.raises(WrongUse) as error:
+        check_wanted(Wanted(name, "iris.lan", "agent"))
+    said = f"--name: {name!r} should match ^[a-z][a-z0-9-]{{0,31}}$"
+    assert (str(error.value), error.value.hint) == (said, hint)
+
+
+def test_what_node_toml_would_not_take_names_no_line_of_a_file_that_is_not_there() -> None:
+    with pytest.raises(WrongUse) as error:
+        check_wanted(Wanted("iris", "iris.lan", "agent", run="work", slots=0))
+    assert re.match(r"add: agent\S*slots: ", str(error.value)), error.value

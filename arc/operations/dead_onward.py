@@ -1,0 +1,87 @@
+"""Moves what was a dead letter to another node as soon as it may run again: `dead retry --to`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent_node.requests import Fields
+from agent_node.strict import JsonObject
+from arc.dead_answers import Letter
+from arc.errors import ArcError, NeedsWord, WrongUse
+
+from . import Told
+from .everybody import link_of
+from .tasks_move import tasks_move
+
+if TYPE_CHECKING:
+    from arc.hub import Hub
+
+PARTLY = 3
+NOT_THERE = {"kept", "in_doubt"}
+BEGUN = "arc nodes pause {0} keeps it from starting anything before a move"
+
+
+@dataclass(frozen=True)
+class Onward:
+    """Where to, and with which words: the same as those of a move by hand."""
+
+    hub: Hub
+    to: str
+    words: JsonObject
+    even_pinned: bool
+    dry_run: bool
+
+    @classmethod
+    async def asked_for(cls, hub: Hub, asked: Fields, do: str) -> Onward | None:
+        """None: nobody asked for another node. One that does not answer is an error now, before
+        anything is retried.
+        """
+        if not asked.has("to"):
+            return None
+        if do != "retry":
+            raise WrongUse(f"dead {do}: takes no --to; dead retry does")
+        to = asked.node("to")
+        await link_of(hub, to).ask("status", {})
+        words: JsonObject = {"to": to, "yes": asked.flag("even_pinned"),
+                             "by": asked.text_or("by", "human:unknown"),
+                             "reason": asked.text_or("reason", "no reason given", 1000)}
+        return cls(hub, to, words, asked.flag("even_pinned"), asked.flag("dry_run"))
+
+    async def sent(self, told: Told, letters: Sequence[Letter]) -> Told:
+        """The same answer, in which each that was retried says whether it is on that node now."""
+        pinned = {one.task.uid for one in letters if one.task.pinned}
+        warnings: list[str] = []
+        rows: list[JsonObject] = []
+        for one in Fields(told.data).objects("results", len(letters)):
+            was, does = one.values, one.values["outcome"] == "changed"
+            more = await self._moved(was, warnings, pinned=was["uid"] in pinned) if does else {}
+            rows.append({**was, **more})
+        left = any(row.get("moved") in NOT_THERE for row in rows)
+        code = PARTLY if left and not self.dry_run else told.exit
+        return replace(
+            told, data={**told.data, "to": self.to, "results": [*rows]}, exit=code,
+            warnings=(*told.warnings, *dict.fromkeys(warnings)),
+        )  # fmt: skip
+
+    async def _moved(self, row: JsonObject, warnings: list[str], *, pinned: bool) -> JsonObject:
+        """What came of the move of one; in a dry run it is no waiting task that could be tried."""
+        if row["node"] == self.to:
+            return {"moved": "already", "move_rule": "", "move_because": "it is there"}
+        try:
+            if pinned and not self.even_pinned:
+                raise NeedsWord(f"pinned to {row['node']}; to move it all the same: --yes")
+            if self.dry_run:
+                return {"moved": "would", "move_rule": "", "move_because": ""}
+            told = await tasks_move(self.hub, {"tasks": [row["uid"]], **self.words})
+        except WrongUse as error:  # it is READY no more
+            because = f"{error}; {BEGUN.format(row['node'])}"
+            return {"moved": "kept", "move_rule": "still_ready", "move_because": because}
+        except ArcError as error:
+            return {"moved": "kept", "move_rule": error.code, "move_because": str(error)}
+        warnings += told.warnings
+        (one,) = Fields(told.data).objects("results", 1)
+        said = one.values
+        return {"moved": said["outcome"], "move_rule": said["rule"],
+                "move_because": said["because"]}  # fmt: skip
