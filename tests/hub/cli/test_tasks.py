@@ -915,3 +915,16 @@ def test_an_add_that_only_tries_names_no_task_to_look_for(desk: Desk) -> None:
     text = desk.arc("tasks", "add", "deploy", "--to", "loom", "--dry-run")
     assert "ARC-OUTCOME-UNKNOWN" in text.err
     assert "arc tasks show" not in text.err
+
+
+def test_a_part_of_a_uid_that_many_tasks_share_names_ten_and_a_short_one_is_the_end(
+    desk: Desk,
+) -> None:
+    """Seen to fail: every candidate was listed, and `m9` for `m93v` was only not there."""
+    desk.waits("iris", *range(100, 113))
+    said = desk.arc("why", uid(100)[:20])
+    assert said.code != 0
+    assert "  … and 3 more" in said.err
+    assert sum(uid(number) in said.err for number in range(100, 113)) == 10
+    gone = desk.arc("why", "zz")
+    assert "short ids are the last letters of a uid: give them whole" in gone.err
