@@ -15,6 +15,7 @@ from .log import log
 from .processes import Identity, process_table, ran_below
 from .queries import OpenAttempt, OpenAttempts, ShowTask
 from .runs import Run
+from .takeover import TakenOver
 from .task import State, Task
 from .validation import is_judged
 
@@ -25,6 +26,8 @@ def adopt_all(
     """Follow every attempt that the database believes to be under way, or close it with proof."""
     open_attempts = dispatcher.store.read(OpenAttempts())
     limits = {agent.name: agent.max_s for agent in agents}
+    if open_attempts:
+        dispatcher.store.apply(TakenOver(tuple((one.uid, one.n) for one in open_attempts)))
     for attempt in open_attempts:
         log("attempt_adopted", task=attempt.uid, attempt=attempt.n)
         try:

@@ -1,8 +1,7 @@
-"""Says what this node can do: which programs are here, and which optional packages."""
+"""Says what this node can do: which validators it has, and which optional packages."""
 
 from __future__ import annotations
 
-import shutil
 from importlib.machinery import PathFinder
 
 from .config import NodeSettings
@@ -27,8 +26,3 @@ def powers_of(settings: NodeSettings) -> tuple[str, ...]:
     """The same, and the validators that node.toml names: what every agent here has in common."""
     validators = (validator_power(one.name) for one in settings.validators)
     return (*capabilities(settings.extras_path), *sorted(validators))
-
-
-def is_program(name: str) -> bool:
-    """Whether there is such a program now, by its path or on this process's PATH."""
-    return shutil.which(name) is not None

@@ -98,6 +98,10 @@ class NodeSettings:
         """The same as the store counts by."""
         return Money(self.budget_usd, self.urgent_overdraft, self.assume_usd)
 
+    def agent(self, name: str) -> AgentSettings | None:
+        """The agent of this name; None: node.toml has none, or none any more."""
+        return next((agent for agent in self.agents if agent.name == name), None)
+
     def disk_needed(self, disk_total: int | None) -> int:
         """What has to be free for anything to start: `disk_floor`, and never less than an attempt's
         own files may take; 0 for `disk_total` is a file system that does not say how large it is.

@@ -14,7 +14,7 @@ from .adoption import adopt_all
 from .apart import REPLACE, start_upgrader
 from .arrivals import Arrivals
 from .beating import Beating
-from .capabilities import is_program, powers_of
+from .capabilities import powers_of
 from .clock import Clock, WallWatch, iso, parse_iso
 from .commands import AgentRow, Command, SetAgents, Wake
 from .config import NodeSettings
@@ -160,6 +160,7 @@ class Daemon:
         if self.store.live.idle_since is not None:  # a node was not idle before this moment
             self.store.live.idle_since = iso(self._clock.now())
         self._starters.watch()
+        self.dispatcher.programs.look()
         self.store.apply(Wake())  # leases of an earlier boot end here, whatever the clocks say
         adopted = adopt_all(self.dispatcher, home=self._home, agents=agents, clock=self._clock)
         facts = self.store.read(Facts())
@@ -169,9 +170,6 @@ class Daemon:
         self._upkeep.begin()
         self._reporter.write_now()
         log("node_started", node=facts.name, adopted=adopted, because=f"it is {facts.state}")
-        for agent in self._settings.agents:
-            if not agent.starter and not is_program(agent.run[0]):
-                log("program_missing", node=agent.name, because=f"there is no {agent.run[0]}")
 
     def _turn(self) -> int | None:
         """Everything that is due now; the exit code when the loop has to end."""
@@ -183,7 +181,7 @@ class Daemon:
                 self._look_around()
             if self._reporter.wait_s() <= 0:
                 self._check_home()
-                self._dirty |= self._beating.turn()
+                self._dirty |= self._beating.turn() | self.dispatcher.programs.look()
                 self._reporter.turn()
         except DiskTrouble as error:
             self._disk_trouble(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .baggage import Baggage
 from .clock import Clock
@@ -20,6 +20,7 @@ from .floor import AGAIN_S, Floor
 from .given import is_to_judge, with_inputs
 from .home import Home
 from .log import log
+from .missing import Programs
 from .other_evidence import Unseen
 from .other_user import OtherUser, find_other_user
 from .processes import Identity, open_pidfd
@@ -52,11 +53,11 @@ class Dispatcher:
         starters: Starters,
         later: Callable[[float, Callable[[], None]], None],
     ) -> None:
-        self.store, self.runs = store, Runs()
-        self.folders = Folders(str(home.tasks))
+        self.store, self.runs, self.folders = store, Runs(), Folders(str(home.tasks))
         self.claiming, self.news = True, list[str]()
         self._home, self._settings, self._clock = home, settings, clock
         self._floor = Floor(home, store.live, settings, later)
+        self.programs = Programs(settings, store.live, clock)
         self._selector, self._starters, self._later = selector, starters, later
         starters.on_spawned, starters.on_restarted = self._heard, self._starter_came_back
         self._started: list[Command[object]] = []
@@ -79,18 +80,19 @@ class Dispatcher:
 
     def fill(self) -> None:
         """Claim for every free slot, until nothing is there for it."""
-        if not self._may_claim() or self._floor.is_low(self.fill):
-            return
-        for agent in self._settings.agents:
+        for agent in self._claimants():
             while agent.name not in self._dry and self.runs.of(agent.name) < agent.slots:
                 self._take(agent, self.store.apply(Claim(agent.name)))
 
     def with_free_slots(self, *, at_most: int) -> list[AgentSettings]:
         """Each agent as often as it has free slots; nobody while nothing may be claimed."""
-        if not self._may_claim() or self._floor.is_low(self.fill):
-            return []
-        agents = self._settings.agents
+        agents = self._claimants()
         return [one for one in agents for _ in range(self.runs.of(one.name), one.slots)][:at_most]
+
+    def _claimants(self) -> Sequence[AgentSettings]:
+        """The agents whose free slots may be filled; nobody while nothing may be claimed."""
+        low = not self._may_claim() or self._floor.is_low(self.fill)
+        return () if low else self.programs.there()
 
     def _may_claim(self) -> bool:
         return self.claiming and self._starters.are_up
@@ -164,6 +166,7 @@ class Dispatcher:
         run.signed_in = True
         if spawned.started_at is not None:
             run.started = True
+            self.programs.started(run.agent)
             if run.judging is None:
                 self._started.append(Started(run.uid, run.n, *spawned.shim, run.model))
                 self.news.append("task_started")
@@ -218,6 +221,7 @@ class Dispatcher:
 
     def _ended(self, run: Run, end: Result) -> None:
         """What ended well may have to be judged first; its slot stays taken until then."""
+        end = self.programs.excused(run, end)
         result = self._validating.judge(run, end) if is_to_judge(self.store, run) else end
         if result is not None:
             self._baggage.take(run, as_stalled(run, result))
@@ -277,23 +281,20 @@ class Dispatcher:
             self._recorded(run, finished)
 
     def _next_claim(self, run: Run) -> str | None:
-        agent = self._agent(run.agent)
+        agent = self.programs.of(run.agent)
         others = self.runs.of(run.agent) - 1
         free = agent is not None and others < agent.slots and run.agent not in self._dry
         return run.agent if self._may_claim() and free and not self._floor.was_low else None
 
     def user_of(self, agent: str) -> OtherUser | None:
         """Whom this agent's tasks run as; None: the node's own user, or nobody knows any more."""
-        found = self._agent(agent)
+        found = self._settings.agent(agent)
         return find_other_user(found.run_as) if found and found.run_as else None
-
-    def _agent(self, name: str) -> AgentSettings | None:
-        return next((agent for agent in self._settings.agents if agent.name == name), None)
 
     def _recorded(self, run: Run, finished: Finished) -> None:
         event = "attempt_ended" if finished.accepted else "result_refused"
         why = finished.because.text if finished.because else finished.state
         log(event, task=run.uid, attempt=run.n, because=why)
-        agent = self._agent(run.agent)
+        agent = self._settings.agent(run.agent)
         if agent is not None and finished.next is not None:
             self._take(agent, finished.next)

@@ -62,6 +62,8 @@ def _from_verdict(run: Run) -> Result | None:
     if verdict is None or is_locked(run.folder.shim_lock) or is_locked(run.folder.tree_lock):
         return None
     failpoint("dispatch.before_result")
+    if verdict.kind == "could_not_start" and not run.started:
+        run.unstarted = verdict
     return judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
 
 

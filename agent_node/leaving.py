@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .queries import Facts, ListTasks, NodeFacts
+from .queries import MISSING, Facts, ListTasks, NodeFacts
 from .store import Store
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
@@ -69,6 +69,8 @@ def _what_is_left(store: Store, facts: NodeFacts) -> tuple[JsonObject, ...]:
 def _told(left: tuple[JsonObject, ...], facts: NodeFacts) -> str:
     said = ", ".join(f"{one['count']} {one['state']} ({_names(one)})" for one in left)
     why = f" ({facts.name} is {facts.state})" if facts.state != "active" else ""
+    why += "".join(f"; agent {one.name}: {one.reason}" for one in facts.agents
+                   if one.state == MISSING)  # fmt: skip
     unmet = "".join(f"; no agent here has {', '.join(needs)}" for needs, _ in facts.unmet)
     return f"left undone: {said}{why}{unmet}; see: agent-node list"
 

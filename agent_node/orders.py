@@ -52,7 +52,8 @@ def answer_add(desk: Desk, session: Session, request: Request) -> JsonObject:
             bad[place] = Added(_uid_of(document), "refused", Because("bad_task", str(error)[:500]))
     whole = request.fields.flag("whole")
     results = _added(desk, request, Add(tuple(tasks), sender), whole=whole, bad=bad)
-    return {"results": [added_out(result) for result in results]}
+    said: JsonObject = {"results": [added_out(result) for result in results]}
+    return said if desk.host.dispatching else {**said, "dispatcher": "stopped"}
 
 
 def _added(

@@ -28,6 +28,7 @@ class AgentFacts:
     reason: str = ""
 
 
+MISSING = "missing"  # the state of an agent whose program is not there, while a daemon runs
 UNMET_MAX = 200  # sets of needs that a report names
 UNMET_COUNTED = 1000  # tasks of one set of needs; the store counts no further
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from .errors import BadInput
-from .queries import UNMET_MAX, Doubt
+from .queries import MISSING, UNMET_MAX, Doubt
 from .requests import Fields
 from .strict import JsonObject, JsonValue
 
@@ -24,6 +24,7 @@ SAID_MAX = 1000
 NEEDS_MAX = 128
 _is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
 _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
+DAEMON_STOPPED = "no daemon runs here"  # in a sentence for people; a hub says it in its own words
 STATES = ("active", "paused", "draining", "drained", "quarantined")
 
 
@@ -37,6 +38,7 @@ class AgentReport(NamedTuple):
     skills: tuple[str, ...] = ()
     last_heartbeat: str | None = None
     paused: bool = False
+    missing: str = ""  # why its program cannot be started there; then it counts as paused, too
 
 
 Unmet = tuple[tuple[str, ...], int]  # a set of needs, and how many READY tasks have it
@@ -176,6 +178,7 @@ def _agent(entry: Fields) -> AgentReport:
         entry.words("skills"),
         entry.maybe_moment("last_heartbeat"),
         entry.flag("paused"),
+        _sentence(entry.values, "reason") if entry.values.get("held") == MISSING else "",
     )
 
 

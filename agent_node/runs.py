@@ -14,6 +14,7 @@ from .other_evidence import Sight
 from .other_user import OtherUser
 from .processes import Identity, send_signal
 from .task import Task
+from .verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Run:
     signed_in: bool = False  # its shim said who it is, to us or in its folder
     started: bool = False  # its shim, or the database, said that the program runs
     max_s: float | None = None  # what is left to it once its shim is known, which keeps its time
+    unstarted: Verdict | None = None  # its shim's word that its program could not be started
     model: str = ""  # that its program was told to use; "": none, or it was begun by another daemon
     stop_why: str | None = None  # it was asked to stop; None: it may go on
     requeue: bool = False  # asked by the node itself: the task is READY again afterwards

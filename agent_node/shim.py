@@ -39,6 +39,7 @@ _PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program i
 # Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
 _BACK_TO_DEFAULT = [number for number in signal.valid_signals() if number not in (9, 19, 32, 33)]
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.ENOMEM)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
 _VERDICT_PATIENCE_S = 600.0
 _VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
 
@@ -110,7 +111,8 @@ def attend(
         program = _start(job, folder, kit)
     except (OSError, ValueError) as error:
         tell(None)
-        ending = Ending.unstarted(f"could not start {job.argv[0]!r} in {job.cwd!r}: {error}")
+        why = f"could not start {job.argv[0]!r} in {job.cwd!r}: {error}"
+        ending = Ending.unstarted(why, missing=_is_absent(error, job.argv[0]))
     else:
         failpoint("shim.after_start")
         tell(started)
@@ -120,6 +122,13 @@ def attend(
     counts = [log.finish() for log in logs] or [Count(0, 0)] * 2
     _deliver(folder, _verdict(job, ending, (started, time.time()), counts))
     failpoint("shim.after_verdict")
+
+
+def _is_absent(error: OSError | ValueError, program: str) -> bool:
+    """Whether there is nothing to be run of this name, or nothing that may be."""
+    if not isinstance(error, OSError) or error.filename != program:
+        return False
+    return error.errno in _ABSENT
 
 
 def _share() -> None:
@@ -239,6 +248,7 @@ def _verdict(
         "leftovers_killed": ending.leftovers_killed,
         "survivors": ending.survivors,
         "because": ending.because,
+        **({"missing": True} if ending.missing else {}),
     }
     return json.dumps(verdict).encode()
 

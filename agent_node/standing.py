@@ -81,7 +81,8 @@ def _agents(report: JsonObject) -> dict[str, Because]:
             continue
         name, slots = str(one["name"]), one["slots"]
         if one["held"]:
-            found[name] = Because(str(one["held"]), f"agent {name} is {one['held']}")
+            why = f": {one['reason']}" if one.get("reason") else ""
+            found[name] = Because(str(one["held"]), f"agent {name} is {one['held']}{why}")
         elif one["state"] == "full":
             found[name] = Because("full", f"agent {name} runs as many as it has slots: {slots}")
     return found

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from .budget import amount_of
-from .capabilities import is_program, powers_of
+from .capabilities import powers_of
 from .clock import iso, parse_iso
 from .config import NodeSettings
 from .program import running_id
-from .queries import UNMET_COUNTED, AgentFacts, Doubt, NodeFacts
+from .queries import MISSING, UNMET_COUNTED, AgentFacts, Doubt, NodeFacts
+from .reports import DAEMON_STOPPED
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
-from .text import safe_text, size
+from .text import size
 from .wire import doubt_out
 
 SCHEMA = "fleet-status/1"
@@ -39,7 +40,7 @@ def build_report(
     idle = takes_work and is_empty(facts, doubts)
     since = _idle_since(facts, doubts, now)
     agents = facts.agents or _unclaimed(settings)
-    cannot_start = _cannot_start(settings, disk_free, disk_total)
+    cannot_start = _cannot_start(agents, settings, disk_free, disk_total)
     starts = takes_work and disk_free >= settings.disk_needed(disk_total)
     return {
         **_whose(facts, version, now),
@@ -61,7 +62,9 @@ def build_report(
         "budget_remaining_usd": facts.budget_remaining_usd,
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
-        "needs_you": [*_needs_you(facts, doubts, agents), *(cannot_start if dispatching else ())],
+        "needs_you": [*(() if dispatching else _no_daemon(facts)),
+                      *_needs_you(facts, doubts, agents),
+                      *(cannot_start if dispatching else ())],
     }
 
 
@@ -100,16 +103,16 @@ def _unmet_count(facts: NodeFacts) -> int:
 
 
 def _cannot_start(
-    settings: NodeSettings, disk_free: int, disk_total: int | None
+    agents: Sequence[AgentFacts], settings: NodeSettings, disk_free: int, disk_total: int | None
 ) -> Iterator[str]:
     """Why a daemon that runs starts nothing, or nothing of one agent, though all else is well."""
     if disk_free < (needed := settings.disk_needed(disk_total)):
         by = "disk_floor" if needed == settings.disk_floor else "an attempt's own files may take"
         less = f"less than {by} ({size(needed)})"
         yield f"{size(disk_free)} of disk are free, {less}: nothing starts or is taken in"
-    for agent in settings.agents:
-        if not agent.starter and not is_program(agent.run[0]):
-            yield f"agent {agent.name}: there is no program {safe_text(agent.run[0])} here"
+    for agent in agents:
+        if agent.state == MISSING:
+            yield f"agent {agent.name}: {agent.reason}"
 
 
 def is_empty(facts: NodeFacts, doubts: Sequence[Doubt]) -> bool:
@@ -158,12 +161,15 @@ def _agents(agents: Sequence[AgentFacts], settings: NodeSettings) -> list[JsonVa
             "running": agent.running,
             "skills": list(skills.get(agent.name, ())),
             "last_heartbeat": agent.last_heartbeat,
-            "paused": agent.state in {"paused", "draining"},
-            "held": agent.state if agent.state in {"paused", "draining"} else None,
+            "paused": agent.state in _HELD,
+            "held": agent.state if agent.state in _HELD else None,
             "reason": agent.reason or None,
         }
         for agent in agents
     ]
+
+
+_HELD = frozenset({"paused", "draining", MISSING})  # it takes nothing: a hub calls all of it paused
 
 
 def _agent_state(agent: AgentFacts) -> str:
@@ -175,6 +181,13 @@ def _agent_state(agent: AgentFacts) -> str:
 def _age(stamp: str | None, now: datetime) -> float | None:
     """Seconds since then by the same wall clock, never below zero; None: there is nothing."""
     return None if stamp is None else max((now - parse_iso(stamp)).total_seconds(), 0.0)
+
+
+def _no_daemon(facts: NodeFacts) -> Iterator[str]:
+    """That what waits here is started by nobody; of a node whose daemon never ran, that."""
+    ready = facts.counts.get(State.READY, 0)
+    if ready and facts.state == "active" and facts.agents:
+        yield f"{ready} READY, and {DAEMON_STOPPED}: agent-node start"
 
 
 def _needs_you(

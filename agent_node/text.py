@@ -10,6 +10,8 @@ HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 MARK_CATEGORIES = frozenset({"Mn", "Me"})
 MARKS_MAX = 4  # the longest real stacks (Vietnamese, Hebrew with points) stay below this
 SHORT_UID_MIN = 4
+WHOLE_SHORT = "short ids are the last letters of a uid: give them whole"
+LISTED_MAX = 10  # of what a part of a uid may mean
 
 _DURATION_STEPS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
@@ -132,3 +134,11 @@ def terminal_width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
 def counted(count: int, thing: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def first_of(lines: Sequence[str], *, all_of_them: bool = True) -> str:
+    """The first ten, each on its own line, and how many more there are, or are known to be."""
+    more = len(lines) - LISTED_MAX
+    at_least = "" if all_of_them else "at least "
+    told = [f"  … and {at_least}{more} more"] if more > 0 else []
+    return "\n".join([*lines[:LISTED_MAX], *told])

@@ -35,6 +35,7 @@ class Verdict:
     leftovers_killed: int
     survivors: int
     because: str
+    missing: bool = False  # it never started: there is nothing of that name that may be run
 
     @property
     def succeeded(self) -> bool:
@@ -73,6 +74,7 @@ def _parse(record: JsonObject) -> Verdict:
         leftovers_killed=_whole(record["leftovers_killed"]),
         survivors=_whole(record["survivors"]),
         because=_text(record["because"]),
+        missing=record.get("missing") is True,
     )
 
 

@@ -29,11 +29,12 @@ class Ending(NamedTuple):
     took_s: float = 0.0
     leftovers_killed: int = 0
     survivors: int = 0
+    missing: bool = False
 
     @classmethod
-    def unstarted(cls, because: str) -> Ending:
-        """There was no program to watch."""
-        return cls("could_not_start", because)
+    def unstarted(cls, because: str, *, missing: bool = False) -> Ending:
+        """There was no program to watch; `missing`: because there is none of that name."""
+        return cls("could_not_start", because, missing=missing)
 
 
 class _Verge(NamedTuple):

@@ -36,7 +36,7 @@ ROOMS = (
          node("__init__ task fields spec strict retries commands queries narrowing moves wire"
               " errors ulid reports guessing readiness references newborn graphs graph_names"
               " graph_document graph_drafts graph_faults movability graph_words validation"
-               " schemas patterns standing unknown_fields"
+              " schemas patterns standing unknown_fields takeover"
               " priority budget budget_words artifact_words compact deadlines output_hash")),
     Room("The store",
          "One SQLite file, one connection that writes, one durable transaction for each command.",
@@ -56,7 +56,7 @@ ROOMS = (
          "One thread, one loop: take, run, record, report, and wait until something happens.",
          node("running daemon dispatch given floor arrivals starters runs endings results adoption"
                " leaving drains signals timers upkeep beating validating strays report status news"
-              " stopping errands wardens capabilities baggage")),
+              " stopping errands wardens capabilities baggage missing")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("handover serve relay door opening listener binding conversation lines requests"

@@ -57,7 +57,8 @@ def _added(
     tasks: Sequence[JsonObject], around: Around, *, dry_run: bool, whole: bool = False
 ) -> Answer:
     """One transaction; with `whole` the node adds all of them or none."""
-    results = objects(around.door(add_request(tasks, dry_run=dry_run, whole=whole)), "results")
+    answer = around.door(add_request(tasks, dry_run=dry_run, whole=whole))
+    results = objects(answer, "results")
     if len(results) != len(tasks):
         raise StrangeAnswer(f"the node answered {len(results)} results for {len(tasks)} tasks")
     refused = [result for result in results if result.get("outcome") == "refused"]
@@ -68,8 +69,12 @@ def _added(
     data = {"results": results, "dry_run": dry_run}
     new = [task for task, result in zip(tasks, results, strict=True)
            if result.get("outcome") == "added"]  # fmt: skip
-    warnings = (*_unknown(tasks), *passed_already(new, around.clock.now()))
-    return Answer(data, render_added(tasks, results, dry_run=dry_run), warnings=warnings)
+    warnings = [*_unknown(tasks), *passed_already(new, around.clock.now())]
+    if new and answer.get("dispatcher") == "stopped":
+        from .starting import typed  # only for who is warned
+
+        warnings.append(f"no daemon runs here, so nothing starts: {typed(around, 'start')}")
+    return Answer(data, render_added(tasks, results, dry_run=dry_run), warnings=tuple(warnings))
 
 
 def _unknown(tasks: Sequence[JsonObject]) -> tuple[str, ...]:

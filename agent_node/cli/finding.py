@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agent_node.errors import BadInput, NodeError
-from agent_node.text import safe_text, short_uids
+from agent_node.text import WHOLE_SHORT, first_of, safe_text, short_uids
 from agent_node.ulid import is_ulid
 
 from .around import Around
@@ -20,7 +20,7 @@ class NoSuchTask(NodeError):
 
     code = "not_found"
     exit_code = 5
-    hint = "agent-node list shows what is here"
+    hint = f"agent-node list shows what is here; {WHOLE_SHORT}"
 
 
 class Ambiguous(NodeError):
@@ -53,7 +53,8 @@ def find_uid(part: str, around: Around) -> str:
 
 def _candidates(found: dict[str, str]) -> str:
     short = short_uids(found)
-    return "\n".join(f"  {short[uid]}  {uid}  {safe_text(found[uid], 60)}" for uid in sorted(found))
+    lines = [f"  {short[uid]}  {uid}  {safe_text(found[uid], 60)}" for uid in sorted(found)]
+    return first_of(lines, all_of_them=len(lines) < CANDIDATES_MAX)
 
 
 def find_uids(parts: list[str], around: Around) -> list[str]:

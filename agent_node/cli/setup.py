@@ -16,6 +16,7 @@ from agent_node.config import NodeSettings, parse_settings, read_settings
 from agent_node.envelope import Answer
 from agent_node.errors import BadInput, BadSettings, NodeError
 from agent_node.home import Home, check_home, find_home
+from agent_node.missing import why_missing
 from agent_node.new_toml import render_new_toml
 
 from .around import Around
@@ -62,9 +63,11 @@ def init(options: Namespace, around: Around) -> Answer:
     data = {"home": str(home.root), "name": settings.name, "dry_run": bool(options.dry_run)}
     if options.dry_run:
         said = f"dry run, nothing changed: would write {home.config}:\n\n{text}"
-        return Answer({**data, "created": False, "node_toml": text}, said)
+        warnings = no_programs(settings)
+        return Answer({**data, "created": False, "node_toml": text}, said, warnings=warnings)
     _make(home, text)
-    return Answer({**data, "created": True}, _welcome(home, settings))
+    warnings = no_programs(settings)
+    return Answer({**data, "created": True}, _welcome(home, settings), warnings=warnings)
 
 
 def _new_toml(options: Namespace) -> str:
@@ -91,7 +94,14 @@ def _already(home: Home, wanted: NodeSettings, *, dry_run: bool) -> Answer:
     if wanted.run_as not in (None, there.run_as):
         line = f'run_as = "{wanted.run_as}"'
         warnings.append(f"node.toml was left as it is; write {line} there, before [[agent]]")
-    return Answer(data, text, warnings=tuple(warnings))
+    return Answer(data, text, warnings=(*warnings, *no_programs(there)))
+
+
+def no_programs(settings: NodeSettings) -> tuple[str, ...]:
+    """A sentence for each agent whose program is not here, as far as this shell's PATH tells."""
+    found = ((agent.name, why_missing(agent)) for agent in settings.agents)
+    return tuple(f"agent {name}: {why}: it is given nothing until there is"
+                 for name, why in found if why)  # fmt: skip
 
 
 def _make(home: Home, text: str) -> None:

@@ -15,7 +15,7 @@ from agent_node.errors import NodeError
 
 from .around import Around
 from .catalogue import Runnable
-from .setup import own_command
+from .setup import no_programs, own_command
 
 STOP_MORE_S = 15.0  # beyond the grace that a daemon gives to what runs
 
@@ -38,15 +38,17 @@ def start(options: Namespace, around: Around) -> Answer:
     from agent_node.starting import daemon_pid, has_unit, start_daemon
 
     home = around.home
-    name = read_settings(home.config).name
+    settings = read_settings(home.config)
+    name, warnings = settings.name, no_programs(settings)
     if options.dry_run:
         pid = daemon_pid(home)
         how = "already" if pid else "systemd" if has_unit(home, around.environ) else "detached"
         said = f"dry run, nothing changed: {name}: {_HOW[how].format(pid=pid)}"
-        return Answer({"node": name, "pid": pid, "how": how, "dry_run": True}, said)
+        return Answer({"node": name, "pid": pid, "how": how, "dry_run": True}, said,
+                      warnings=warnings)  # fmt: skip
     started = start_daemon(home, own_command(), around.environ)
     data = {"node": name, "pid": started.pid, "how": started.how, "dry_run": False}
-    return Answer(data, f"{name}: {_SAID[started.how].format(pid=started.pid)}")
+    return Answer(data, f"{name}: {_SAID[started.how].format(pid=started.pid)}", warnings=warnings)
 
 
 _HOW = {
@@ -85,10 +87,10 @@ def stop(options: Namespace, around: Around) -> Answer:
     if has_unit(home, around.environ):
         systemctl("stop", around.environ, patience_s=patience_s)
     _end(pid, patience_s)  # it may have been started otherwise
-    return Answer(data, f"{settings.name}: stopped; start it with: {_typed(around, 'start')}")
+    return Answer(data, f"{settings.name}: stopped; start it with: {typed(around, 'start')}")
 
 
-def _typed(around: Around, verb: str) -> str:
+def typed(around: Around, verb: str) -> str:
     """As a person types it for this very home: without its name it would be said to another one."""
     told = around.environ.get("AGENT_NODE_HOME")
     which = f"AGENT_NODE_HOME={shlex.quote(str(around.home.root))} " if told else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from agent_node.envelope import Answer
+from agent_node.queries import MISSING
 from agent_node.stood import stood_before
 from agent_node.text import safe_text
 
@@ -71,11 +72,13 @@ def steer(do: str, options: Namespace, around: Around, **more: object) -> Answer
 
 
 def _still_held(around: Around) -> str:
-    """An agent that was paused by name stays so when the node goes on."""
+    """An agent that was paused by name stays so when the node goes on; what is missing, too, but no
+    word brings that.
+    """
     held = [
         words(agent, "name")
         for agent in some_objects(around.door({"do": "status"}), "agents")
-        if agent.get("held")
+        if agent.get("held") and agent.get("held") != MISSING
     ]
     return "".join(
         f"\nagent {name} is still held; to go on: agent-node resume --agent {name}"

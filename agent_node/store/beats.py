@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..commands import Beat, Stalled
 from ..strict import JsonObject
+from ..takeover import TakenOver
 from ..task import Task
 from .transaction import Transaction
 
@@ -84,6 +85,18 @@ def stalled(tx: Transaction, command: Stalled) -> bool:
         return False
     tx.event("task_stalled", command.uid, by=row[0], because=command.because)
     return True
+
+
+def taken_over(tx: Transaction, command: TakenOver) -> int:
+    """Told in the life of each task, whatever becomes of its attempt next."""
+    told = 0
+    for uid, n in command.attempts:
+        row = tx.db.execute(_RUNS, (uid, n)).fetchone()
+        if row is not None:
+            because = f"a daemon that was started meanwhile follows attempt {n}"
+            tx.event("task_adopted", uid, by=row[0], because=because)
+            told += 1
+    return told
 
 
 def end_beats(tx: Transaction, uid: str, n: int) -> None:

@@ -33,6 +33,7 @@ class Live:
     beats: dict[str, Beaten] = field(default_factory=dict)  # by uid: signs of life, not all written
     # Tasks whose folders could not be removed, and why; None: nobody has tried yet.
     stuck: dict[str, str] | None = None
+    missing: dict[str, str] = field(default_factory=dict)  # by agent: why its program cannot start
     stalled: dict[str, str] = field(default_factory=dict)  # by uid: since when none came
     failing: set[str | None] = field(default_factory=set)  # agents whose streak may not be 0
     paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here

@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from ..queries import (
+    MISSING,
     UNMET_COUNTED,
     UNMET_MAX,
     AgentFacts,
@@ -155,14 +156,22 @@ def _agents(tx: Transaction) -> tuple[AgentFacts, ...]:
     return tuple(
         AgentFacts(
             name=name,
-            state="failing" if state == "active" and streak >= FAILING_STREAK else state,
             slots=slots,
             running=running[name],
             last_heartbeat=last_beat(tx, name, beat),
-            reason=reason,
+            **_stands(tx.live.missing.get(name, ""), state, streak=streak, reason=reason),
         )
         for name, state, slots, streak, beat, reason in rows
     )
+
+
+def _stands(missing: str, state: str, *, streak: int, reason: str) -> dict[str, str]:
+    """A person's word goes first; an agent without its program is not one that fails."""
+    if state != "active":
+        return {"state": state, "reason": reason}
+    if missing:
+        return {"state": MISSING, "reason": missing}
+    return {"state": "failing" if streak >= FAILING_STREAK else state, "reason": reason}
 
 
 def _last_task(tx: Transaction) -> JsonObject | None:

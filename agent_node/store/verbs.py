@@ -8,6 +8,7 @@ from typing import Any
 from .. import artifact_words, budget_words, commands, graph_words, moves, queries, standing
 from ..commands import Command
 from ..queries import Query
+from ..takeover import TakenOver
 from . import (
     artifact_inputs,
     artifact_moves,
@@ -71,6 +72,7 @@ _COMMANDS: dict[type, Callable[..., object]] = {
     commands.Finish: attempts.finish,
     commands.Beat: beats.beat,
     commands.Stalled: beats.stalled,
+    TakenOver: beats.taken_over,
     commands.Wake: waking.wake,
     commands.Forget: waking.forget,
     commands.Raise: _raise,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agent_node.reports import DAEMON_STOPPED
+
 from .explain import lasting
 from .failing import NodeFactsSeen, attracts_no_work
 from .limits import HealthLimits
@@ -203,7 +205,8 @@ def version_is_current(case: _Case) -> str | None:
 
 def nobody_is_waited_for(case: _Case) -> str | None:
     """What only a person can decide is passed on in the node's own words."""
-    said = case.node.report.needs_you
+    needs = case.node.report.needs_you
+    said = [one for one in needs if DAEMON_STOPPED not in one]  # `dispatcher_runs` says that
     return "; ".join(said) if said else None
 
 

@@ -140,7 +140,14 @@ def has_an_agent(node: NodeSeen) -> Objection | None:
     """Where every agent is paused, or none has a slot, work would only wait."""
     if any(agent.slots and not agent.paused for agent in node.report.agents):
         return None
-    return Objection("has_an_agent", "no agent there takes work")
+    why = missing_there(node)
+    return Objection("has_an_agent", f"no agent there takes work{f': {why}' if why else ''}")
+
+
+def missing_there(node: NodeSeen) -> str:
+    """Which agent there has no program to run, and why; empty: none is without."""
+    gone = [agent for agent in node.report.agents if agent.missing]
+    return f"agent {gone[0].name}: {gone[0].missing}" if gone else ""
 
 
 def verdicts(known: Sequence[Receiver]) -> tuple[NodeVerdict, ...]:

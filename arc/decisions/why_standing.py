@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agent_node.reports import AgentReport
 from agent_node.task import UNDERWAY
 
 from .answers import CHANGE, ESCALATE, Reach, Standing
@@ -17,7 +18,7 @@ from .node_rules import (
     starts_nothing,
     work_succeeds,
 )
-from .receiving import has_an_agent
+from .receiving import has_an_agent, missing_there
 from .sifting import all_said
 from .view import FleetView, NodeSeen, NodeUnseen, Queue, QueuedTask
 
@@ -48,6 +49,11 @@ def standing_of(node: NodeSeen, situation: Situation) -> Standing | None:
     if report.state != "active":
         return Standing("takes_new_work", f"{name} is {report.state}{because}; nothing starts "
                         f"there. On {name}: {node.role.typed('release')}", ESCALATE)  # fmt: skip
+    gone = missing_there(node)
+    if has_an_agent(node) is not None and gone:
+        return Standing("has_an_agent", f"{name}, {gone}; nothing starts there until it is "
+                        f"installed, or node.toml names another. arc doctor --node {name}",
+                        ESCALATE)  # fmt: skip
     if has_an_agent(node) is not None:
         return Standing("has_an_agent", f"no agent on {name} takes work; nothing starts there. "
                         f"arc nodes show {name}", CHANGE)  # fmt: skip
@@ -88,12 +94,21 @@ def never_starts(task: QueuedTask, node: NodeSeen, view: FleetView) -> Standing 
     if missing is None:
         return None
     name = node.name
+    if gone := [one for one in node.report.agents if one.missing and _able(one, node, task)]:
+        why = f"agent {gone[0].name}: {gone[0].missing}"
+        return Standing("has_an_agent", f"{name}, {why}; no other agent there can run it, and it "
+                        f"waits until that is installed. arc doctor --node {name}",
+                        ESCALATE)  # fmt: skip
     learn = f"node.toml: [[agent]] skills: add {' '.join(task.needs)}"
     nobody = nobody_has(task.needs, view.seen, view.unheard)
     says = f"{name}: {missing}; it is never started there. On {name}: {learn}"
     if nobody is not None:
         says = f"{nobody}; it waits until one has. On {name}, or on another: {learn}"
     return Standing("needs_are_met", says, CHANGE)
+
+
+def _able(agent: AgentReport, node: NodeSeen, task: QueuedTask) -> bool:
+    return {*agent.skills, *node.report.capabilities}.issuperset(task.needs)
 
 
 def reach_of(

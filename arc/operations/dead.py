@@ -13,7 +13,7 @@ from agent_node.requests import Fields
 from agent_node.retries import KINDS
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import to_wire
-from agent_node.text import safe_text, short_uids
+from agent_node.text import WHOLE_SHORT, first_of, safe_text, short_uids
 from agent_node.ulid import is_ulid
 from arc.asking import ENTRIES_MAX, reading
 from arc.dead_answers import Letter, Meant, letter_line, meant_by, read_dead, total_of
@@ -191,7 +191,7 @@ def pick(pile: Pile, part: str) -> Letter:
     """The dead letter that is meant by this beginning or end of a uid.
 
     `NotFound` only when every node answered with all that it has; else `NotFoundYet`. `Ambiguous`
-    names them all.
+    names ten.
     """
     wanted = part_of_uid(part)
     found = [one for one in pile.letters if _fits(one.task.uid, wanted)]
@@ -208,7 +208,8 @@ def pick(pile: Pile, part: str) -> Letter:
                           hint="arc tasks show UID and arc tasks retry UID find any task by its "
                                "whole uid")  # fmt: skip
     raise NotFound(f"{part[:40]}: no dead letter's uid begins or ends so",
-                   hint="arc dead list shows those that are there; of other tasks: arc tasks show")
+                   hint="arc dead list shows those that are there, arc tasks show other tasks; "
+                        + WHOLE_SHORT)  # fmt: skip
 
 
 def _fits(uid: str, part: str) -> bool:
@@ -219,7 +220,7 @@ def _fits(uid: str, part: str) -> bool:
 
 def _candidates(letters: Sequence[Letter]) -> str:
     short = short_uids(one.task.uid for one in letters)
-    return "\n".join(
+    return first_of([
         f"  {short[one.task.uid]}  {one.task.uid}  {one.node}  {safe_text(one.task.subject, 60)}"
-        for one in letters[:CANDIDATES]
-    )
+        for one in letters
+    ])

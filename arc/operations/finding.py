@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
 from agent_node.task import Task
-from agent_node.text import safe_text, short_uids
+from agent_node.text import WHOLE_SHORT, first_of, safe_text, short_uids
 from agent_node.ulid import is_ulid
 from arc.asking import read_listed
 from arc.errors import Ambiguous, ArcError, NotFound, WrongUse
@@ -45,7 +45,7 @@ class Found:
 async def find_task(hub: Hub, part: str, *, kind: str = "task") -> Found:
     """The task that is meant by this beginning or end of a uid; all nodes are asked at once.
 
-    `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names them all.
+    `NotFound` only when every node answered; else `NotFoundYet`. `Ambiguous` names ten.
     `kind` is what a person asked for, which a task may stand for.
     """
     wanted = part_of_uid(part)
@@ -59,7 +59,9 @@ async def find_task(hub: Hub, part: str, *, kind: str = "task") -> Found:
     if not by_uid:
         raise _nowhere(part, answers, not_asked(hub), kind)
     if len(by_uid) > 1:
-        raise Ambiguous(f"{part}: could be any of these tasks:\n{_candidates(by_uid)}",
+        whole = all(len(tasks) < CANDIDATES_MAX for tasks in answers.said.values())
+        said = first_of(_candidates(by_uid), all_of_them=whole)
+        raise Ambiguous(f"{part}: could be any of these tasks:\n{said}",
                         hint="give more of the uid")  # fmt: skip
     uid, copies = next(iter(by_uid.items()))
     node = min(copies, key=lambda name: (_LAST.index(copies[name].state) + 1
@@ -89,13 +91,13 @@ def _nowhere(
         what = f"{part}: no node that answered has such a {kind}"
         return not_found_yet(what, answers.failed, suspended)
     return NotFound(f"{part}: no node of this fleet has a task whose uid begins or ends so",
-                    hint="arc tasks list shows what is there")  # fmt: skip
+                    hint=f"arc tasks list shows what is there; {WHOLE_SHORT}")  # fmt: skip
 
 
-def _candidates(by_uid: Mapping[str, Mapping[str, Task]]) -> str:
+def _candidates(by_uid: Mapping[str, Mapping[str, Task]]) -> list[str]:
     short = short_uids(by_uid)
-    return "\n".join(
+    return [
         f"  {short[uid]}  {uid}  {', '.join(sorted(copies))}  "
         f"{safe_text(next(iter(copies.values())).subject, 60)}"
         for uid, copies in sorted(by_uid.items())
-    )
+    ]

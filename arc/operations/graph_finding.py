@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonObject
-from agent_node.text import safe_text
+from agent_node.text import WHOLE_SHORT, first_of, safe_text
 from agent_node.ulid import is_ulid
 from arc.errors import Ambiguous, ArcError, NodeRefused, NotFound, NotFoundYet
 from arc.graph_answers import GraphLine, GraphSeen, MemberSeen, read_graph, read_graphs
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PAGE = 1000
 PAGES_MAX = 10  # of one queue: graphs that are looked through for a part of an id
 MEMBERS_PAGE = 2000
-CANDIDATES_SHOWN = 20
 TITLE_SHOWN = 60
 HINT_S = 4.0  # a hint beside an error is worth no longer wait
 # What a node says that is too old to keep graphs: it has none.
@@ -171,7 +170,7 @@ async def _of_task(hub: Hub, part: str, failed: dict[str, ArcError]) -> GraphFou
             what = f"{part}: no node that answered has such a graph or task"
             raise not_found_yet(what, failed) from error
         raise NotFound(f"{part}: no graph and no task of this fleet begins or ends so",
-                       hint="arc dag list --all shows the graphs") from error  # fmt: skip
+                       hint=f"arc dag list --all shows the graphs; {WHOLE_SHORT}") from error
     if task.task.dag is not None:
         found = await _whole(hub, task.task.dag)
         if found is not None:
@@ -182,5 +181,6 @@ async def _of_task(hub: Hub, part: str, failed: dict[str, ArcError]) -> GraphFou
 
 
 def _candidates(lines: list[GraphLine]) -> str:
-    return "\n".join(f"  {one.id}  {one.state}  {one.home}  {safe_text(one.title, 60)}"
-                     for one in lines[:CANDIDATES_SHOWN])  # fmt: skip
+    said = {one.id: f"  {one.id}  {one.state}  {one.home}  {safe_text(one.title, 60)}"
+            for one in lines}  # fmt: skip
+    return first_of([*said.values()])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_node import __version__
 from agent_node.queries import UNMET_COUNTED
+from agent_node.reports import DAEMON_STOPPED
 from agent_node.strict import JsonValue
 from agent_node.text import counted
 from arc.beside import Beside
@@ -87,7 +88,8 @@ def needs_you(seen: Look) -> list[JsonValue]:
         role = roles.get(one.name, Role())
         said += [{"node": one.name, "text": text, "try": what_to_try(role, one.name, text)}
                  for text in one.report.needs_you
-                 if (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
+                 if DAEMON_STOPPED not in text  # told below, with what to type there
+                 and (one.name != INBOX or not (NO_AGENT in text or NO_DAEMON in text))
                  and not (FAILS in text and one.name in failing)]  # fmt: skip
     said += _for_nobody(seen)
     said += _never_drained(seen)

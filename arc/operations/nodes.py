@@ -84,7 +84,8 @@ def _report(node: NodeSeen) -> JsonObject:
         "agents": [
             {"name": agent.name, "state": agent.state, "slots": agent.slots,
              "running": agent.running, "skills": list[JsonValue](agent.skills),
-             "paused": agent.paused, "last_heartbeat": agent.last_heartbeat}
+             "paused": agent.paused, "missing": agent.missing,
+             "last_heartbeat": agent.last_heartbeat}
             for agent in report.agents
         ],
         "skills": list[JsonValue](report.skills),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.text import ago
+from arc.decisions.receiving import missing_there
 from arc.decisions.view import NodeSeen
 from arc.looking import INBOX, remembered
 from arc.survey import survey
@@ -53,6 +54,9 @@ def _why(hub: Hub, node: NodeSeen) -> str:
         return (f"{name}'s daemon does not run{_since(hub, node, 'stopped')}: nothing starts there "
                 f"until it does: {node.role.how_to_start(name)}")  # fmt: skip
     if report.agents and all(one.paused for one in report.agents):
+        if gone := missing_there(node):
+            return (f"{name}, {gone}: nothing starts there until it is installed, or node.toml "
+                    f"names another; arc doctor --node {name}")
         return (f"every agent of {name} is paused: nothing starts there until one is resumed: "
                 f"arc nodes resume {name} --agent {report.agents[0].name}")  # fmt: skip
     return ""

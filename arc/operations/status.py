@@ -9,6 +9,7 @@ from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import lasting
 from arc.decisions.failing import NodeFactsSeen, attracts_no_work
+from arc.decisions.receiving import missing_there
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.decisions.why_states import NO_HUB
 from arc.looking import Look, look
@@ -100,10 +101,10 @@ def state_of(node: NodeSeen) -> str:
 
 
 def reason_of(node: NodeSeen) -> str:
-    """Why it is as it is: what a person said, and whether its daemon runs at all."""
+    """Why it is as it is: what a person said, whether its daemon runs, and what it cannot run."""
     stopped = node.report.dispatcher != "running"
     daemon = f"its daemon does not run: {node.role.how_to_start(node.name)}" if stopped else ""
-    return "; ".join(filter(None, (node.report.reason, daemon)))
+    return "; ".join(filter(None, (node.report.reason, daemon, missing_there(node))))
 
 
 def _fails(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None) -> str:

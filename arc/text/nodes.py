@@ -60,13 +60,19 @@ def render_node(data: JsonObject, look: Look) -> str:
         lines += _seen(data)
     lines += [f"  agent {said(one.get('name'))}: {said(one.get('state'))}, "
               f"{said(one.get('running'))} of {said(one.get('slots'))} slots, skills "
-              f"{said(one.get('skills'))}" + (", paused" if one.get("paused") else "")
+              f"{said(one.get('skills'))}" + _held(one)
               for one in objects(data, "agents")]  # fmt: skip
     lines += [f"  alert {said(one.get('rule'))}: {said(one.get('because'))}"
               for one in objects(data, "alerts")]  # fmt: skip
     needs = data.get("needs_you")
     lines += [f"  needs you: {said(one)}" for one in needs] if isinstance(needs, list) else []
     return "\n".join(lines)
+
+
+def _held(agent: JsonObject) -> str:
+    if agent.get("missing"):
+        return f", held: {said(agent.get('missing'))}"
+    return ", paused" if agent.get("paused") else ""
 
 
 def _seen(data: JsonObject) -> list[str]:

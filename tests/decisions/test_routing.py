@@ -203,6 +203,8 @@ def test_what_stays_at_the_hub_stays_by_its_own_rule(task: QueuedTask, rule: str
         ({"state": "quarantined"}, "takes_new_work"),
         ({"slots": 0}, "has_an_agent"),
         ({"agents": (an_agent_report("iris", paused=True),)}, "has_an_agent"),
+        ({"agents": (an_agent_report("iris", paused=True, missing="there is no program x here"),)},
+         "has_an_agent"),
     ],
 )
 def test_a_node_that_cannot_work_gets_nothing(fields: dict[str, Any], rule: str) -> None:

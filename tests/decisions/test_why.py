@@ -277,6 +277,18 @@ def test_a_task_that_its_own_node_never_starts_says_what_it_lacks() -> None:
                           "another: node.toml: [[agent]] skills: add gpu")  # fmt: skip
 
 
+def test_a_task_whose_only_agent_is_without_its_program_waits_for_that() -> None:
+    """Seen to fail: `add gpu` to the skills of a node that has them."""
+    gpus = an_agent_report("gpus", skills=("gpu",), paused=True, missing="there is no program x")
+    why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)),
+                   agents=(an_agent_report("forge"), gpus))  # fmt: skip
+
+    assert (why.verdict, why.reach.ahead) == (ESCALATE, None)
+    assert why.result == (
+        "forge, agent gpus: there is no program x; no other agent there can run it, and it waits "
+        "until that is installed. arc doctor --node forge")  # fmt: skip
+
+
 def test_what_another_node_has_is_said_to_lack_on_its_own_alone() -> None:
     able = a_node("loom", agents=(an_agent_report("loom", skills=("gpu",)),))
     why = on_forge(a_queued(1, skills=("deploy",), needs=("gpu",)), able)

@@ -928,3 +928,16 @@ def test_a_subject_of_several_words_is_said_to_want_quotes(desk: Desk) -> None:
     (task,) = desk.arc("tasks", "list", "--json").data["tasks"]
     assert task["subject"] == "rotate the log's"
     assert desk.arc("tasks", "add", "one", "--nonsense").code == 2
+
+
+def test_a_part_of_a_uid_that_many_tasks_share_names_ten_and_a_short_one_is_the_end(
+    desk: Desk,
+) -> None:
+    """Seen to fail: every candidate was listed, and `m9` for `m93v` was only not there."""
+    desk.waits("iris", *range(100, 113))
+    said = desk.arc("why", uid(100)[:20])
+    assert said.code != 0
+    assert "  … and 3 more" in said.err
+    assert sum(uid(number) in said.err for number in range(100, 113)) == 10
+    gone = desk.arc("why", "zz")
+    assert "short ids are the last letters of a uid: give them whole" in gone.err

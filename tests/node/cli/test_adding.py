@@ -50,6 +50,17 @@ def test_add_sends_a_whole_task_with_a_uid_of_its_own(desk: Desk) -> None:
     }
 
 
+def test_a_task_that_no_daemon_starts_is_added_with_a_warning(desk: Desk) -> None:
+    """Seen to fail: `1 added`, and nothing happened for as long as nobody looked."""
+    desk.door.replies["add"] = lambda request: {**added(request), "dispatcher": "stopped"}
+    ran = desk.run("add", "rotate logs", "--json")
+    (said,) = ran.envelope["warnings"]
+    assert said.startswith("no daemon runs here, so nothing starts: ")
+    assert said.endswith("agent-node start")
+    desk.door.replies["add"] = added
+    assert desk.run("add", "rotate logs").err == ""
+
+
 def test_two_adds_are_two_tasks(desk: Desk) -> None:
     desk.door.replies["add"] = added
     desk.run("add", "a")

@@ -107,9 +107,21 @@ def test_a_part_two_tasks_share_is_exit_2_with_the_candidates(desk: Desk) -> Non
     assert [request["do"] for request in desk.door.requests] == ["list"]
 
 
+def test_a_part_that_many_tasks_share_names_ten_of_them_and_says_how_many_more(desk: Desk) -> None:
+    """Seen to fail: all of them were listed, and what to type stood above the screen."""
+    uids = [f"01JNXQ5B2M7Z8K4V3T9R0W6C{n:02}" for n in range(20)]
+    for many, more in ((12, "  … and 2 more"), (20, "  … and at least 10 more")):
+        desk.door.replies["list"] = {"tasks": [a_task(one) for one in uids[:many]]}
+        lines = desk.run("show", "01JNX").err.splitlines()
+        assert (sum("  01JNXQ5B2M" in line for line in lines), lines[11]) == (10, more)
+        assert lines[-1].endswith("give more of the uid")
+
+
 def test_a_part_no_task_has_is_exit_5(desk: Desk) -> None:
     desk.door.replies["list"] = {"tasks": []}
-    assert desk.run("show", "zzzz").code == 5
+    ran = desk.run("show", "zzzz")
+    assert ran.code == 5
+    assert "short ids are the last letters of a uid: give them whole" in ran.err
 
 
 def test_a_part_in_the_middle_of_a_uid_is_not_enough(desk: Desk) -> None:

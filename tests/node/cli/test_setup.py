@@ -62,6 +62,15 @@ def test_init_makes_a_private_home_with_the_settings_it_was_told(fresh: Desk) ->
     assert sorted(os.listdir(home.root)) == ["backups", "node.toml", "tasks"]
 
 
+def test_init_warns_of_a_program_that_is_not_here(fresh: Desk) -> None:
+    """Seen to fail: the first word of it was a task that had died."""
+    for words in (("--dry-run",), (), ()):
+        said = fresh.run("init", "--name", "iris", "--run", "no-such-program -p", *words, "--json")
+        assert said.code == 0
+        (warning,) = said.envelope["warnings"]
+        assert warning.startswith("agent iris: there is no program no-such-program here: it is ")
+
+
 def test_init_without_a_program_says_what_is_missing(fresh: Desk) -> None:
     assert "none yet: fill in [[agent]]" in fresh.run("init", "--name", "iris").out
 

@@ -118,7 +118,7 @@ def test_a_task_that_may_not_start_yet_starts_when_its_time_comes(node: Node) ->
 
 
 def test_a_program_that_cannot_be_started_is_a_failure_that_says_so(make_node: MakeNode) -> None:
-    agent = '[[agent]]\nname = "iris"\nrun = ["/nowhere/at-all"]\n'
+    agent = '[[agent]]\nname = "iris"\nrun = ["./at-all"]\n'
     node = make_node(agents=agent)
     node.start()
     task = node.until(node.add(max_attempts=1), "DEAD_LETTERED")

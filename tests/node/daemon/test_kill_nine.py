@@ -19,11 +19,18 @@ def test_a_daemon_killed_with_programs_running_is_followed_by_one_that_takes_the
     first.kill()
     second = node.start()
     assert second.hear("node_started").count("attempt_adopted") == 2
+    for uid in uids:
+        assert _told(node, uid) == ["a daemon that was started meanwhile follows attempt 1"]
     gate.ring(2)
     for uid in uids:
         node.until(uid, "COMPLETED")
         assert [one["outcome"] for one in node.attempts(uid)] == ["completed"]
     assert bell.next(0.2) is None, "nothing was started again"
+
+
+def _told(node: Node, uid: str) -> list[str]:
+    """Seen to fail: it stood in daemon.log alone that another daemon had taken it over."""
+    return [one["because"] for one in node.show(uid)["events"] if one["event"] == "task_adopted"]
 
 
 def test_a_shim_that_has_not_told_of_its_start_yet_outlives_daemon_and_zygote(

@@ -75,13 +75,25 @@ def test_a_node_whose_dispatcher_is_stopped_is_never_idle() -> None:
 
 def test_a_daemon_that_cannot_start_anything_says_so() -> None:
     """A machine below its floor, or without its agent's program, looks idle and healthy."""
-    gone = replace(AGENT, run=("no-such-program",))
-    said = build_report(FACTS, (), settings=replace(SETTINGS, disk_floor=2**30, agents=(gone,)),
-                        now=START, disk_free=7, dispatching=True, version="1")  # fmt: skip
+    gone = AgentFacts("iris", "missing", 2, 0, None, "there is no program no-such-program here")
+    said = build_report(replace(FACTS, agents=(gone,)), (),
+                        settings=replace(SETTINGS, disk_floor=2**30), now=START, disk_free=7,
+                        dispatching=True, version="1")  # fmt: skip
     assert said["needs_you"] == [
         "7 B of disk are free, less than disk_floor (1.0 GiB): nothing starts or is taken in",
         "agent iris: there is no program no-such-program here",
     ]
+
+
+def test_an_agent_without_its_program_has_no_slot_and_is_held_like_a_paused_one() -> None:
+    """Seen to fail: the hub sent it work. `paused` is what a hub of before knows of it."""
+    gone = AgentFacts("iris", "missing", 2, 0, None, "there is no program claude here")
+    said = report(incarnation=uid(9), agents=(gone, AgentFacts("loom", "active", 1, 0, None)))
+    first = said["agents"][0]
+    assert (said["free_slots"], said["slots"]) == (1, 3)
+    assert (first["state"], first["paused"], first["held"]) == ("available", True, "missing")
+    assert parse_report(said).agents[0].missing == "there is no program claude here"
+    assert parse_report(said).agents[1].missing == ""
 
 
 @pytest.mark.parametrize(
@@ -177,6 +189,15 @@ def test_a_state_that_no_version_has_is_not_repeated() -> None:
     said = report(incarnation=uid(1))
     said["counts"] = {"\x1b[31mREADY": 5, "READY": 1, "LATER_STATE": 2}
     assert parse_report(said).counts == {"READY": 1, "LATER_STATE": 2}
+
+
+def test_what_waits_where_no_daemon_runs_any_more_needs_a_person() -> None:
+    """Seen to fail: said only of a node whose daemon had never run."""
+    assert report(counts={"READY": 2}, dispatching=False)["needs_you"] == [
+        "2 READY, and no daemon runs here: agent-node start"]
+    assert report(counts={}, dispatching=False)["needs_you"] == []
+    assert report(counts={"READY": 2}, state="paused", dispatching=False)["needs_you"] == []
+    assert report(counts={"READY": 2})["needs_you"] == []
 
 
 def test_a_node_whose_daemon_never_ran_says_so_and_nothing_of_needs() -> None:

@@ -1,0 +1,113 @@
+"""When an agent is held for want of its program, for how long, and what its task pays: nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_node.attempts import AttemptFolder
+from agent_node.commands import Result
+from agent_node.config import AgentSettings, NodeSettings
+from agent_node.missing import HELD_MAX_S, LOOK_S, SOON_S, Programs, why_missing
+from agent_node.output import Count
+from agent_node.runs import Judging, Run
+from agent_node.store.live import Live
+from agent_node.verdicts import Verdict
+from tests.builders import FakeClock, uid
+
+NONE = Count(0, 0)
+AT = datetime(2026, 3, 10, 3, 45, tzinfo=UTC)
+COULD_NOT = Verdict(
+    uid(1), 1, "could_not_start", None, None, None, AT, 0.0, NONE, NONE, leftovers_killed=0,
+    survivors=0, because="no such file", missing=True,
+)  # fmt: skip
+FAILED = Result("failed", error_kind="crash", message="could not start: no such file")
+
+
+class Held:
+    """The programs of one agent, with a clock that is set by hand."""
+
+    def __init__(self, agent: AgentSettings) -> None:
+        self.clock, self.live = FakeClock(), Live()
+        self.programs = Programs(NodeSettings(name="iris", agents=(agent,)), self.live, self.clock)
+
+    def fails(self, verdict: Verdict = COULD_NOT) -> Result:
+        folder = AttemptFolder("/nowhere", uid(1), 1)
+        run = Run(uid(1), 1, "iris", "token", "boot", folder, unstarted=verdict)
+        return self.programs.excused(run, FAILED)
+
+
+def installed(place: Path) -> AgentSettings:
+    place.write_text("#!/bin/sh\n")
+    place.chmod(0o755)
+    return AgentSettings(name="iris", run=(str(place),))
+
+
+def test_it_is_looked_for_every_30_s_and_sooner_only_when_work_comes(tmp_path: Path) -> None:
+    """Guard: the bounds. Without the second one each task that comes looks at the disk."""
+    held = Held(AgentSettings(name="iris", run=(str(tmp_path / "claude"),)))
+    assert held.programs.look()
+    assert held.programs.there() == []
+    installed(tmp_path / "claude")
+    assert (held.programs.there(), held.programs.look()) == ([], False)
+    held.clock.advance(SOON_S)
+    assert [agent.name for agent in held.programs.there()] == ["iris"]
+    (tmp_path / "claude").unlink()
+    held.clock.advance(LOOK_S - 0.1)
+    assert not held.programs.look()
+    assert [agent.name for agent in held.programs.there()] == ["iris"], "nobody looks on this way"
+    held.clock.advance(0.1)
+    assert held.programs.look()
+    assert held.programs.of("iris") is None
+
+
+def test_what_is_there_and_does_not_start_is_left_alone_twice_as_long_each_time(
+    tmp_path: Path,
+) -> None:
+    """Guard: the pause, and that a start ends it. Without it such an agent tries for ever."""
+    held = Held(installed(tmp_path / "claude"))
+    for wait in (30.0, 60.0, 120.0, 240.0, HELD_MAX_S, HELD_MAX_S):
+        assert held.fails().kind == "requeued"
+        held.clock.advance(wait - 0.1)
+        assert held.programs.there() == []
+        held.clock.advance(SOON_S)
+        assert len(held.programs.there()) == 1
+    held.programs.started("iris")
+    held.fails()
+    held.clock.advance(30.0)
+    assert len(held.programs.there()) == 1
+
+
+def test_only_what_could_not_start_for_want_of_its_program_is_excused(tmp_path: Path) -> None:
+    held = Held(installed(tmp_path / "claude"))
+    assert held.fails(replace(COULD_NOT, missing=False)) is FAILED, "E2BIG, a disk that failed"
+    assert held.live.missing == {}
+    validated = Run(uid(1), 1, "iris", "token", "boot", AttemptFolder("/nowhere", uid(1), 1),
+                    unstarted=COULD_NOT)  # fmt: skip
+    validated.judging = Judging(validated.folder, FAILED, 1)
+    assert held.programs.excused(validated, FAILED) is FAILED, "a validator's program is not it"
+    (tmp_path / "claude").unlink()
+    excused = held.fails(replace(COULD_NOT, missing=False))
+    assert (excused.kind, excused.error_kind) == ("requeued", None), "a shim of before says less"
+
+
+@pytest.mark.parametrize(("fields", "path", "why"), [
+    ({"run": ("sh",)}, None, ""),
+    ({"run": ("no-such-program",)}, None, "there is no program no-such-program here"),
+    ({"run": ("no-such-program",)}, "/bin:bin", ""),  # beside a task it may be
+    ({"run": ("./tool",)}, None, ""),
+    ({"run": ("./tool",), "cwd": "/"}, None, "there is no program ./tool here"),
+    ({"run": ("sh",), "cwd": "/no/such"}, None, "there is no folder /no/such here, its cwd"),
+    ({"run": ("no-such-program",), "run_as": "nix"}, None, ""),  # only nix can see
+])  # fmt: skip
+def test_what_is_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], path: str | None, why: str
+) -> None:
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    agent = AgentSettings(name="iris", **fields)
+    assert why_missing(agent) == why
