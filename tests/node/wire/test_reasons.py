@@ -82,7 +82,7 @@ def test_who_could_run_it_is_full_or_held_or_not_there(iris: Talk) -> None:
     assert reason(iris, 3) == ("full", "agent iris runs as many as it has slots: 2")
     assert reason(iris, 4) == ("needs_unmet", "no agent here has: gpu, rust")
     iris.ask("pause", agent="iris", reason="-", by="human:ada")
-    assert reason(iris, 3) == ("paused", "agent iris is paused")
+    assert reason(iris, 3) == ("paused", "agent iris is paused: -")
     iris.store.apply(SetAgents((AgentRow("iris", 2, ("web",)), AgentRow("second", 1, ()))))
     assert uid(3) not in reasons(iris), "one that may run it is free"
     assert reason(iris, 1) == ("", "on agent iris")
