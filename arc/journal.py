@@ -16,6 +16,7 @@ from agent_node.failpoints import failpoint
 
 from .errors import StateBroken
 from .fences import FenceFile
+from .journal_ahead import put_right
 from .journal_deliveries import DeliveryBook
 from .journal_ends import EndBook
 from .journal_history import HistoryBook
@@ -133,12 +134,17 @@ class Journal:
         self.ties = TieBook(self._rows, clock)
         self.deliveries = DeliveryBook(self._rows, clock)
         self.lives = LifeBook(self._rows, clock)
+        self.put_right()
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
 
     @property
     def changes(self) -> int:
         """How many rows were changed since it was opened: while it is the same, nothing was."""
         return self._database.conn.total_changes
+
+    def put_right(self) -> None:
+        """Call it when the wall clock was put back: what lies ahead of it counts as of now."""
+        put_right(self._rows, self._clock.now())
 
     def prune(self) -> None:
         """Let go of what is old, a bounded piece at a time; call it now and then."""

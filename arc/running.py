@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_node.clock import WallWatch
 from agent_node.strict import JsonObject
 
 from .allowance import set_allowance
@@ -53,6 +54,10 @@ class Upkeep:
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
     sources_of: FleetSettings | None = None  # whose sources of work are remembered; None: not yet
+    wall: WallWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wall = WallWatch(self.hub.clock)
 
     async def keep(self) -> None:
         """Until it is cancelled."""
@@ -67,8 +72,8 @@ class Upkeep:
         """
         await self._take(
             self._follow_file, self._allow, self.hub.follow_words, self.listening.follow,
-            self._tell_owed, self._forget_sources, self._keep_door, self._keep_time, self._prune,
-            self._tell_ends,
+            self._tell_owed, self._forget_sources, self._keep_door, self._keep_time,
+            self._put_right, self._prune, self._tell_ends,
         )  # fmt: skip
 
     async def before_all(self) -> None:
@@ -99,6 +104,10 @@ class Upkeep:
 
     async def _keep_time(self) -> None:
         self.schedule.keep_time()
+
+    async def _put_right(self) -> None:
+        if self.wall.went_back():
+            self.hub.journal.put_right()
 
     async def _follow_file(self) -> None:
         """A file that cannot be read leaves the last good settings in force."""

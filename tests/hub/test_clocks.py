@@ -1,0 +1,214 @@
+"""A hub whose wall clock was wrong for a while: nothing it wrote then holds the fleet up later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agent_node.clock import iso
+from arc.decisions.alerts import Alert, Edge
+from arc.decisions.failing import attracts_no_work
+from arc.decisions.limits import HealthLimits
+from arc.decisions.notices import TROUBLES, Happened
+from arc.decisions.outbox import COMPLETED, EndHeard
+from arc.hub import Hub
+from arc.journal import Journal
+from arc.journal_nodes import ALERTS_A_DAY, Ended
+from arc.leaving import PATIENCE_S, _is_late
+from arc.links import Met
+from arc.listening import Listening
+from arc.looking import facts_of
+from arc.running import Upkeep
+from arc.schedule import Schedule
+from arc.sensor import Moved, SensorReport
+from tests.builders import FakeClock
+from tests.fleet_builders import a_view, an_idle_node
+from tests.hub_builders import a_hub
+from tests.virtual_time import in_virtual_time
+
+HEALTH = HealthLimits()
+AHEAD = timedelta(days=40)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
+    book = Journal(tmp_path / "journal.db", clock)
+    yield book
+    book.close()
+
+
+def five_failed(journal: Journal, clock: FakeClock) -> None:
+    ended = [Ended(n, clock.now(), f"T{n}", well=False) for n in range(1, 6)]
+    journal.nodes.hear("loom", "A", 5, ended)
+
+
+def why_no_work(hub: Hub) -> str:
+    view = a_view(an_idle_node("loom"))
+    said = attracts_no_work(view.seen[0], facts_of(hub, view)["loom"], HEALTH)
+    return said.because if said else ""
+
+
+def test_a_node_that_failed_under_a_clock_that_was_ahead_has_its_trial_in_time(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Seen to fail: it was tried with one task in 40d 0h, and what ended well ended nothing."""
+    hub = a_hub(tmp_path, clock, sensors=())
+    clock.wall += AHEAD
+    five_failed(hub.journal, clock)
+    clock.wall -= AHEAD
+    hub.journal.put_right()
+
+    assert why_no_work(hub) == "the last 5 tasks failed, one after the other"
+    clock.advance(HEALTH.failing_within_s + 1)
+    assert why_no_work(hub) == ""
+    clock.advance(1)
+    hub.journal.nodes.hear("loom", "A", 6, [Ended(6, clock.now(), "T6", well=True)])
+    facts = facts_of(hub, a_view(an_idle_node("loom")))["loom"]
+    assert (facts.again_s, facts.ended, facts.failed) == (None, 1, 0)
+    in_virtual_time(hub.close())
+
+
+def test_what_ended_last_is_the_last_whatever_the_clock_showed(
+    journal: Journal, clock: FakeClock
+) -> None:
+    """Seen to fail: what was written by a clock that was ahead stayed the newest for ever."""
+    clock.wall += AHEAD
+    five_failed(journal, clock)
+    clock.wall -= AHEAD
+    journal.put_right()
+    journal.nodes.hear("loom", "A", 6, [Ended(6, clock.now(), "T6", well=True)])
+    assert [one.uid for one in journal.nodes.ends_of("loom")] == [f"T{n}" for n in range(1, 7)]
+
+
+def test_a_hub_that_starts_under_a_clock_that_is_right_again_puts_it_right(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    clock.wall += AHEAD
+    first = Journal(tmp_path / "journal.db", clock)
+    five_failed(first, clock)
+    first.nodes.refuse([("T1", "iris", "paused")])
+    first.close()
+
+    clock.wall -= AHEAD
+    second = Journal(tmp_path / "journal.db", clock)
+    assert {one.at for one in second.nodes.ends_of("loom")} == {clock.now()}
+    clock.advance(601)
+    assert second.nodes.refused(within_s=600) == {}
+    second.close()
+
+
+def test_a_clock_that_is_set_right_by_a_little_rewrites_nothing(
+    journal: Journal, clock: FakeClock
+) -> None:
+    five_failed(journal, clock)
+    was = clock.now()
+    clock.wall -= timedelta(seconds=59)
+    journal.put_right()
+    assert {one.at for one in journal.nodes.ends_of("loom")} == {was}
+
+
+def test_a_node_met_in_the_future_is_a_trouble_as_soon_as_one_met_today(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Seen to fail: a node that died under the wrong clock was no alert for forty days."""
+    hub = a_hub(tmp_path, clock, sensors=())
+    clock.wall += AHEAD
+    hub.journal.nodes.meet([Met(node="loom", incarnation="A", generation=1, term=1, state="active",
+                                version="1", wire=1, waits_for_hub=False, at="", clock_off_s=0.0)])
+    clock.wall -= AHEAD
+    hub.journal.put_right()
+    clock.advance(HEALTH.stale_after_s)
+    facts = facts_of(hub, a_view(an_idle_node("loom")))["loom"]
+    assert facts.unseen_s == HEALTH.stale_after_s
+    in_virtual_time(hub.close())
+
+
+def a_move(xfer: str) -> Moved:
+    return Moved(xfer=xfer, uid=xfer, busy="iris", idle="loom", outcome="moved", priority=5,
+                 busy_incarnation="A", idle_incarnation="B", why="stolen")  # fmt: skip
+
+
+def test_moves_of_the_future_use_up_no_cap_and_no_trial(
+    journal: Journal, clock: FakeClock
+) -> None:
+    """Seen to fail: they counted within every window, so the node was given nothing; and the one
+    task of a trial had been given in the future, so the trial never ended. They keep their times.
+    """
+    since = clock.now() - timedelta(seconds=300)
+    clock.wall += AHEAD
+    journal.runs.add(SensorReport("a", "done", "x", moves=(a_move("X1"),)), began=clock.now(),
+                     because="x")  # fmt: skip
+    clock.wall -= AHEAD
+    journal.put_right()
+    assert journal.nodes.taken(since, ["stolen"]) == {}
+    assert journal.nodes.given_since("loom", since) is None
+
+    journal.runs.add_moves((a_move("X2"),))
+    assert journal.nodes.taken(since, ["stolen"]) == {"loom": 1}
+    assert journal.nodes.given_since("loom", since) == clock.now()
+    assert max(one.at for one in journal.runs.moves()) == clock.now() + AHEAD
+
+
+def test_alerts_of_the_future_are_none_of_the_three_of_today(
+    journal: Journal, clock: FakeClock
+) -> None:
+    """Seen to fail: nobody was told of that node until the day came that the clock had shown."""
+    clock.wall += AHEAD
+    for n in range(ALERTS_A_DAY):
+        journal.nodes.note(Edge(began=(Alert("iris", f"rule_{n}", "why"),)))
+    clock.wall -= AHEAD
+    assert len(journal.nodes.note(Edge(began=(Alert("iris", "rule_9", "why"),)))) == 1
+
+
+def test_troubles_of_the_future_are_none_of_those_that_receivers_were_told_of_today(
+    journal: Journal, clock: FakeClock
+) -> None:
+    def trouble(number: int) -> Happened:
+        return Happened(TROUBLES[0], f"loom:{number}", "loom", "x", clock.now())
+
+    kind = TROUBLES[0]
+    receiver = journal.notices.receivers(["mail"])["mail"]
+    clock.wall += AHEAD
+    journal.notices.note_troubles([trouble(n) for n in range(ALERTS_A_DAY)], stays_s=3600.0)
+    clock.wall -= AHEAD
+    journal.notices.note_troubles([trouble(9)], stays_s=3600.0)
+    assert len(journal.notices.waiting(receiver, [kind])) == ALERTS_A_DAY + 1
+
+
+async def test_a_running_hub_puts_it_right_as_soon_as_its_clock_is_put_back(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    hub = a_hub(tmp_path, clock, sensors=(), nodes=())
+    schedule = Schedule(hub)
+    upkeep = Upkeep(hub, schedule, Listening(hub, schedule), lambda text: None)
+    clock.wall += AHEAD
+    await upkeep.look()
+    five_failed(hub.journal, clock)
+    clock.wall -= AHEAD
+    await upkeep.look()
+    assert {one.at for one in hub.journal.nodes.ends_of("loom")} == {clock.now()}
+    await hub.close()
+
+
+@pytest.mark.parametrize("age_s", [-40 * 86_400.0, PATIENCE_S])
+def test_an_end_of_the_future_is_not_waited_for_any_longer_than_an_old_one(
+    clock: FakeClock, age_s: float
+) -> None:
+    """Seen to fail: those who wait for a task were not told of its end for forty days, because its
+    node could not yet be asked what it had left.
+    """
+    seen: Any = SimpleNamespace(whole=a_view(an_idle_node("loom")),
+                                hub=SimpleNamespace(clock=clock))  # fmt: skip
+    at = iso(clock.now() - timedelta(seconds=age_s))
+    assert _is_late(seen, EndHeard("T", "loom", COMPLETED, at))
+    assert not _is_late(seen, EndHeard("T", "loom", COMPLETED, iso(clock.now())))
