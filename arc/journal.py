@@ -33,6 +33,7 @@ from .journal_work import WorkBook
 
 KEEP_DAYS = 30  # runs with their decisions, and log lines
 KEEP_MOVES_DAYS = 365
+NEVER = ""  # no stamp is older than that
 ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000,
             "task_end": 200_000, "end_told": 200_000, "birth": 200_000,
             "owed_cancel": 200_000, "notice": 50_000, "tie": 500_000,
@@ -146,24 +147,29 @@ class Journal:
         """Call it when the wall clock was put back: what lies ahead of it counts as of now."""
         put_right(self._rows, self._clock.now())
 
-    def prune(self) -> None:
-        """Let go of what is old, a bounded piece at a time; call it now and then."""
+    def prune(self, *, by_age: bool = True) -> None:
+        """Let go of what is old, a bounded piece at a time; call it now and then. Not `by_age`:
+        only of what is too much, where the clock of now is not to be believed. A cancel that is
+        owed never grows old: a person's word holds until it is carried out, or there is no task.
+        """
         now = self._clock.now()
-        old = iso(now - timedelta(days=KEEP_DAYS))
+        old = iso(now - timedelta(days=KEEP_DAYS)) if by_age else NEVER
         with self._rows.transaction():
             for table in ("run", "line", "ended", "end_told", "birth",
-                          "owed_cancel", "tie", "attempt_cost", "delivery"):
+                          "tie", "attempt_cost", "delivery"):
                 self._forget(table, old)
+            self._forget("owed_cancel", NEVER)
             self._forget("alert", old, but="AND ended_at IS NOT NULL")
             self._forget("notice", old, but=_OVER)
             self._forget("task_end", old, but=_UNTOLD)
-            self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
+            self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)) if by_age else NEVER)
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])
             self._rows.write("DELETE FROM stranded WHERE day < ?", [old[:10]])
             self._rows.write("DELETE FROM replaced WHERE at < ?", [old])
             self._rows.write("DELETE FROM lost_task WHERE NOT EXISTS (SELECT 1 FROM replaced r"
                              " WHERE r.node = lost_task.node AND r.life = lost_task.life)")
-            self.tallies.fold()
+            if by_age:
+                self.tallies.fold()
 
     def _forget(self, table: str, old: str, *, but: str = "") -> None:
         """By age, and by number where a loud month would fill the disk."""

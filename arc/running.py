@@ -24,6 +24,7 @@ from .owing import tell_owed
 from .reception import Reception
 from .schedule import RunTold, Schedule
 from .settings import FleetSettings
+from .steady import may_forget
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -50,6 +51,7 @@ class Upkeep:
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
     history_pruned_at: float = field(default=float("-inf"))
+    kept_because: str = ""  # why nothing is forgotten for its age, as the log has it
     ends_at: float = 0.0
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
@@ -142,12 +144,14 @@ class Upkeep:
 
     async def _prune(self) -> None:
         now = self.hub.clock.boottime()
+        if now - self.history_pruned_at < PRUNE_HISTORY_S:
+            return
+        self.history_pruned_at = now
+        by_age, self.kept_because = may_forget(self.hub, self.kept_because)
+        self.hub.journal.history.prune(by_age=by_age)
         if now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now
-            self.hub.journal.prune()
-        if now - self.history_pruned_at >= PRUNE_HISTORY_S:
-            self.history_pruned_at = now
-            self.hub.journal.history.prune()
+            self.hub.journal.prune(by_age=by_age)
 
     async def _tell_ends(self) -> None:
         """Copies that nodes keep of tasks they gave away may go once the end is known."""

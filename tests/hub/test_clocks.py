@@ -26,7 +26,9 @@ from arc.looking import facts_of
 from arc.running import Upkeep
 from arc.schedule import Schedule
 from arc.sensor import Moved, SensorReport
-from tests.builders import FakeClock
+from arc.settings import NodeEntry
+from arc.steady import why_not_by_age
+from tests.builders import DAY, FakeClock
 from tests.fleet_builders import a_view, an_idle_node
 from tests.hub_builders import a_hub
 from tests.virtual_time import in_virtual_time
@@ -212,3 +214,98 @@ def test_an_end_of_the_future_is_not_waited_for_any_longer_than_an_old_one(
     at = iso(clock.now() - timedelta(seconds=age_s))
     assert _is_late(seen, EndHeard("T", "loom", COMPLETED, at))
     assert not _is_late(seen, EndHeard("T", "loom", COMPLETED, iso(clock.now())))
+
+
+def a_run(journal: Journal, clock: FakeClock) -> None:
+    journal.runs.add(SensorReport("a", "done", "x"), began=clock.now(), because="x")
+
+
+def log_of(hub: Hub) -> list[str]:
+    return [line.event for line in hub.journal.runs.lines()]
+
+
+def upkeep_of(hub: Hub) -> Upkeep:
+    schedule = Schedule(hub)
+    return Upkeep(hub, schedule, Listening(hub, schedule), lambda text: None)
+
+
+def test_a_cancel_that_is_owed_never_grows_old(journal: Journal, clock: FakeClock) -> None:
+    """Seen to fail: after 30 days, or at one start under a clock that was wrong, what a person had
+    cancelled ran all the same once its node was back.
+    """
+    journal.outbox.owe_cancels(["T1"], by="human:ada", reason="wrong")
+    clock.advance(400 * DAY)
+    journal.prune()
+    assert [one.uid for one in journal.outbox.owed_cancels()] == ["T1"]
+
+
+async def test_a_hub_that_starts_under_a_clock_that_is_ahead_forgets_nothing(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Seen to fail: all runs, moves, ends and lines were gone with the first look at the time, and
+    at each start under that clock anew. Once is a hub that was off for forty days: it forgets when
+    its clock has gone on for a day.
+    """
+    hub = a_hub(tmp_path, clock, sensors=(), nodes=())
+    a_run(hub.journal, clock)
+    clock.wall += AHEAD
+    for _ in range(3):  # starts
+        upkeep = upkeep_of(hub)
+        for _ in range(23):
+            a_run(hub.journal, clock)
+            await upkeep.look()
+            clock.advance(3600)
+        clock.wall -= timedelta(hours=23)
+    assert len(hub.journal.runs.last("a", 100)) == 1 + 3 * 23
+    assert log_of(hub) == ["forgetting_waits"] * 3
+
+    clock.advance(DAY + 60)
+    await upkeep.look()
+    assert len(hub.journal.runs.last("a", 100)) == 3 * 23
+    await hub.close()
+
+
+async def test_a_clock_set_on_while_the_hub_runs_costs_no_history(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = a_hub(tmp_path, clock, sensors=(), nodes=())
+    pruned: list[bool] = []
+
+    def prunes(*, by_age: bool) -> None:
+        pruned.append(by_age)
+
+    monkeypatch.setattr(hub.journal.history, "prune", prunes)
+    upkeep = upkeep_of(hub)
+    for _ in range(26):
+        a_run(hub.journal, clock)
+        clock.advance(3600)
+    await upkeep.look()
+    clock.wall += AHEAD
+    clock.advance(301)
+    await upkeep.look()
+    assert pruned == [True, False]
+    await hub.close()
+
+
+@pytest.mark.parametrize(
+    ("offs", "steady"),
+    [([], True), ([5.0, -80_000.0], True), ([-40 * DAY], False), ([0.0, -40 * DAY], False),
+     ([0.0, 0.0, -40 * DAY], True), ([0.0, -40 * DAY, 40 * DAY], False)],
+)  # fmt: skip
+def test_the_nodes_say_whether_the_hub_may_forget_by_its_clock(
+    tmp_path: Path, clock: FakeClock, offs: list[float], *, steady: bool
+) -> None:
+    """One of them may live on the hub's own machine and have its clock, so half is enough to doubt.
+    Seen to fail where only the hub's own clock was asked, a day after it was set wrong.
+    """
+    names = [f"n{number}" for number in range(len(offs))]
+    hub = a_hub(tmp_path, clock, sensors=(), nodes=[NodeEntry(name, name) for name in names])
+    a_run(hub.journal, clock)
+    clock.advance(1.5 * DAY)
+    hub.journal.nodes.meet([
+        Met(node=name, incarnation="A", generation=1, term=1, state="active", version="1", wire=1,
+            waits_for_hub=False, at="", clock_off_s=off)
+        for name, off in zip(names, offs, strict=True)
+    ])
+    assert (why_not_by_age(hub) == "") is steady
+    in_virtual_time(hub.close())
