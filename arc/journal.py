@@ -15,6 +15,7 @@ from agent_node.clock import Clock, iso
 from agent_node.failpoints import failpoint
 
 from .errors import StateBroken
+from .exhausted import no_fault_of_the_file
 from .fences import FenceFile
 from .journal_ahead import put_right
 from .journal_deliveries import DeliveryBook
@@ -191,6 +192,7 @@ class Journal:
         self._database.close()
 
 
+@no_fault_of_the_file()
 def _opened(path: Path) -> Database:
     """The database, private, sound and with all its tables; `StateBroken` says what to do else."""
     try:

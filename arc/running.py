@@ -17,6 +17,7 @@ from agent_node.strict import JsonObject
 from .allowance import set_allowance
 from .endings import Endings
 from .errors import ArcError, LinkError, MachineFailed, OtherHub
+from .exhausted import say_what_is_exhausted
 from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
@@ -175,7 +176,8 @@ class Upkeep:
 def in_a_line(error: ArcError) -> str:
     """What is wrong with fleet.yaml and where, short enough for a list."""
     problems: tuple[JsonObject, ...] = getattr(error, "problems", ())
-    said = "; ".join(f"line {one.get('line')}: {one.get('message')}" for one in problems)
+    said = "; ".join(f"line {one.get('line')}: {one.get('message')}" if one.get("line")
+                     else str(one.get("message")) for one in problems)  # fmt: skip
     return (said or str(error).partition("\n")[0])[:WHY_MAX]
 
 
@@ -252,6 +254,7 @@ async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -
     reception, listening = Reception(hub), Listening(hub, schedule)
     upkeep = Upkeep(hub, schedule, listening, say, reception)
     await upkeep.before_all()
+    say_what_is_exhausted(hub.clock, "the hub", say)
     await reception.open()
     listening.start()
     schedule.start()

@@ -93,8 +93,8 @@ ROOMS = (
              " history_rows history_seen history_shares log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running fuse allowance listening"
-             " keys setup upgrade_package unit")),
+         hub("__init__ __main__ errors settings schedule hub running exhausted fuse allowance"
+             " listening keys setup upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_kinds config_model config_sources config_settings config_work"
