@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import resource
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from agent_node.clock import Clock
 from .errors import MachineFailed, StateBroken, machine_failed
 
 EVERY_S = 60.0
+CANTOPEN = 14  # SQLite's word for it
 NEEDED = 4  # what SQLite opens at once: the file, its log, its index and the folder
 
 
@@ -36,14 +36,14 @@ def _want_of_descriptors(error: BaseException | None) -> MachineFailed | None:
     """
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         return machine_failed(error)
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CANTOPEN:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF != CANTOPEN:
         return None
     held: list[int] = []
     try:
         while len(held) < NEEDED:
             held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as full:
-        return machine_failed(full)
+        return machine_failed(OSError(full.errno, full.strerror))  # not of that file
     finally:
         for one in held:
             os.close(one)

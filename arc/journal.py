@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -147,6 +147,11 @@ class Journal:
     def put_right(self) -> None:
         """Call it when the wall clock was put back: what lies ahead of it counts as of now."""
         put_right(self._rows, self._clock.now())
+
+    def ran_between(self, since: datetime, until: datetime) -> bool:
+        """Whether any run of a sensor began then."""
+        return bool(self._rows.read("SELECT 1 FROM run WHERE at BETWEEN ? AND ? LIMIT 1",
+                                    [iso(since), iso(until)]))  # fmt: skip
 
     def prune(self, *, by_age: bool = True) -> None:
         """Let go of what is old, a bounded piece at a time; call it now and then. Not `by_age`:

@@ -128,11 +128,6 @@ class RunBook:
         )
         return tuple(map(_run, rows))
 
-    def ran_between(self, since: datetime, until: datetime) -> bool:
-        """Whether any run began then."""
-        return bool(self._rows.read("SELECT 1 FROM run WHERE at BETWEEN ? AND ? LIMIT 1",
-                                    [iso(since), iso(until)]))  # fmt: skip
-
     def last_that_ran(self, sensor: str, outcome: str = "done") -> Run | None:
         """The newest run with this outcome; None: there was none (yet, or any more)."""
         rows = self._rows.read(

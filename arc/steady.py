@@ -22,7 +22,7 @@ def why_not_by_age(hub: Hub) -> str:
     than half must agree with it to within a day. Until then only what is too much goes.
     """
     now = hub.clock.now()
-    if not hub.journal.runs.ran_between(now - 2 * DAY, now - DAY):
+    if not hub.journal.ran_between(now - 2 * DAY, now - DAY):
         return "no run of a day ago is known, so the clock may just have been set on"
     met = hub.journal.nodes.met()
     known = [met[node.name].clock_off_s for node in hub.settings.nodes if node.name in met]
@@ -39,7 +39,7 @@ def may_forget(hub: Hub, told: str) -> tuple[bool, str]:
     """
     why = why_not_by_age(hub)
     old = hub.clock.now() - timedelta(days=KEEP_DAYS)
-    if why and why != told and hub.journal.runs.ran_between(old - 36_500 * DAY, old):
+    if why and why != told and hub.journal.ran_between(old - 36_500 * DAY, old):
         hub.journal.runs.log("forgetting_waits", fields={"because": why})
         return False, why
     return not why, told if why else ""
