@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import traceback
 from typing import Self
 
 from agent_node.strict import JsonObject
@@ -271,3 +272,12 @@ class NodeRefused(LinkError):
     def __init__(self, node: str, rule: str, because: str, *, hint: str = "") -> None:
         super().__init__(node, f"{rule}: {because}", hint=hint)
         self.rule, self.because = rule, because
+
+
+def fault_of(error: BaseException) -> str:
+    """Where in the code an unforeseen error was raised: file, line and function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "?"
+    last = frames[-1]
+    return f"{'/'.join(last.filename.split('/')[-2:])}:{last.lineno} {last.name}"

@@ -14,6 +14,7 @@ from agent_node.strict import JsonObject, JsonValue, decode_object
 
 from .durable import NotSynced, write_durably
 from .errors import StateBroken
+from .exhausted import no_fault_of_the_file
 
 NAME = "fences.json"
 BYTES_MAX = 4 * 1024 * 1024
@@ -47,6 +48,7 @@ class FenceFile:
         self._write(said)
         self._said = said
 
+    @no_fault_of_the_file()
     def _read(self) -> dict[tuple[str, str], tuple[datetime, str, str]]:
         try:
             raw = read_plain(self._path, BYTES_MAX)

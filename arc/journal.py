@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -16,7 +16,9 @@ from agent_node.failpoints import failpoint
 from agent_node.wreck import let_go
 
 from .errors import MachineFailed, StateBroken
+from .exhausted import no_fault_of_the_file
 from .fences import FenceFile
+from .journal_ahead import put_right
 from .journal_deliveries import DeliveryBook
 from .journal_disk import is_failed, last_failure, leave_word, write_down
 from .journal_ends import EndBook
@@ -34,6 +36,7 @@ from .journal_work import WorkBook
 
 KEEP_DAYS = 30  # runs with their decisions, and log lines
 KEEP_MOVES_DAYS = 365
+NEVER = ""  # no stamp is older than that
 ROWS_MAX = {"run": 100_000, "line": 200_000, "move": 500_000, "alert": 20_000, "ended": 200_000,
             "task_end": 200_000, "end_told": 200_000, "birth": 200_000,
             "owed_cancel": 200_000, "notice": 50_000, "tie": 500_000,
@@ -152,6 +155,7 @@ class Journal:
         self.ties = TieBook(self._rows, clock)
         self.deliveries = DeliveryBook(self._rows, clock)
         self.lives = LifeBook(self._rows, clock)
+        self.put_right()
         self.words = WordBook(self._rows, clock, FenceFile(path.parent))
         write_down(self)
         self.disk_failed = last_failure(self._rows, clock.now())  # before it was opened
@@ -165,24 +169,38 @@ class Journal:
         """How many rows were changed since it was opened: while it is the same, nothing was."""
         return self._database.conn.total_changes
 
-    def prune(self) -> None:
-        """Let go of what is old, a bounded piece at a time; call it now and then."""
+    def put_right(self) -> None:
+        """Call it when the wall clock was put back: what lies ahead of it counts as of now."""
+        put_right(self._rows, self._clock.now())
+
+    def ran_between(self, since: datetime, until: datetime) -> bool:
+        """Whether any run of a sensor began then."""
+        return bool(self._rows.read("SELECT 1 FROM run WHERE at BETWEEN ? AND ? LIMIT 1",
+                                    [iso(since), iso(until)]))  # fmt: skip
+
+    def prune(self, *, by_age: bool = True) -> None:
+        """Let go of what is old, a bounded piece at a time; call it now and then. Not `by_age`:
+        only of what is too much, where the clock of now is not to be believed. A cancel that is
+        owed never grows old: a person's word holds until it is carried out, or there is no task.
+        """
         now = self._clock.now()
-        old = iso(now - timedelta(days=KEEP_DAYS))
+        old = iso(now - timedelta(days=KEEP_DAYS)) if by_age else NEVER
         with self._rows.transaction():
             for table in ("run", "line", "ended", "end_told", "birth",
-                          "owed_cancel", "tie", "attempt_cost", "delivery"):
+                          "tie", "attempt_cost", "delivery"):
                 self._forget(table, old)
+            self._forget("owed_cancel", NEVER)
             self._forget("alert", old, but="AND ended_at IS NOT NULL")
             self._forget("notice", old, but=_OVER)
             self._forget("task_end", old, but=_UNTOLD)
-            self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)))
+            self._forget("move", iso(now - timedelta(days=KEEP_MOVES_DAYS)) if by_age else NEVER)
             self._rows.write("DELETE FROM refusal WHERE at < ?", [iso(now - timedelta(days=1))])
             self._rows.write("DELETE FROM stranded WHERE day < ?", [old[:10]])
             self._rows.write("DELETE FROM replaced WHERE at < ?", [old])
             self._rows.write("DELETE FROM lost_task WHERE NOT EXISTS (SELECT 1 FROM replaced r"
                              " WHERE r.node = lost_task.node AND r.life = lost_task.life)")
-            self.tallies.fold()
+            if by_age:
+                self.tallies.fold()
 
     def _forget(self, table: str, old: str, *, but: str = "") -> None:
         """By age, and by number where a loud month would fill the disk."""
@@ -204,6 +222,7 @@ class Journal:
         let_go(self._database, broken=bool(self._rows.broken))
 
 
+@no_fault_of_the_file()
 def _opened(path: Path) -> Database:
     """The database, private, sound and with all its tables; `StateBroken` says what to do else."""
     database = None

@@ -241,9 +241,11 @@ class HistoryBook:
                 some.append(float(cast("float", row["seconds"])))
         return dict(found)
 
-    def prune(self) -> None:
-        """Let go of what is old, or too much, a bounded piece at a time; call it now and then."""
-        old = ms_of(self._clock.now() - timedelta(days=KEEP_HISTORY_DAYS))
+    def prune(self, *, by_age: bool = True) -> None:
+        """Let go of what is old, or too much, a bounded piece at a time; call it now and then. Not
+        `by_age`: only of what is too much.
+        """
+        old = ms_of(self._clock.now() - timedelta(days=KEEP_HISTORY_DAYS)) if by_age else 0
         with self._rows.transaction():
             for table, time in _TIMES.items():
                 self._rows.write(

@@ -14,6 +14,7 @@ from agent_node.clock import Clock, iso, parse_iso
 from .decisions.alerts import Alert, Edge
 from .decisions.tallying import Labels, tally_stranded
 from .history_seen import TAKEN
+from .journal_ahead import ahead_of
 from .links import Met
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ class NodeBook:
 
     def _opened(self, alert: Alert, now: datetime) -> bool:
         told = self._rows.read(
-            "SELECT count(*) AS many FROM alert WHERE node = ? AND told = 1 AND at > ?",
-            [alert.node, iso(now - timedelta(days=1))],
+            "SELECT count(*) AS many FROM alert WHERE node = ? AND told = 1 AND at BETWEEN ? AND ?",
+            [alert.node, iso(now - timedelta(days=1)), ahead_of(now)],
         )
         tell = cast("int", told[0]["many"]) < ALERTS_A_DAY
         self._rows.write(
@@ -195,8 +196,8 @@ class NodeBook:
     def given_since(self, node: str, since: datetime) -> datetime | None:
         """When a task was moved there last, since that moment; None: none was."""
         rows = self._rows.read(
-            "SELECT max(at) AS at FROM move WHERE at >= ? AND idle = ? AND outcome <> 'kept'",
-            [iso(since), node],
+            "SELECT max(at) AS at FROM move WHERE at BETWEEN ? AND ? AND idle = ?"
+            " AND outcome <> 'kept'", [iso(since), ahead_of(self._clock.now()), node],
         )
         at = rows[0]["at"]
         return parse_iso(str(at)) if at else None
@@ -206,12 +207,13 @@ class NodeBook:
         moves there were. What is in doubt counts until its giver has it back.
         """
         rows = self._rows.read(
-            "SELECT idle, count(DISTINCT xfer) AS many FROM move m WHERE at >= ?"  # noqa: S608
+            "SELECT idle, count(DISTINCT xfer) AS many FROM move m"  # noqa: S608
+            " WHERE at BETWEEN ? AND ?"
             " AND why IN (SELECT value FROM json_each(?))"
             " AND (outcome = 'moved' OR (outcome = 'in_doubt' AND NOT EXISTS (SELECT 1 FROM move s"
             " WHERE s.uid = m.uid AND s.xfer = m.xfer AND s.outcome = 'settled'"
             f" AND s.rule <> '{TAKEN}'))) GROUP BY idle",
-            [iso(since), json.dumps([*whys])],
+            [iso(since), ahead_of(self._clock.now()), json.dumps([*whys])],
         )
         return {str(row["idle"]): cast("int", row["many"]) for row in rows}
 

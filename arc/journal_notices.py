@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from agent_node.clock import Clock, iso, parse_iso
 
 from .decisions.notices import TROUBLES, Happened, again_after_s
+from .journal_ahead import ahead_of
 from .journal_nodes import ALERTS_A_DAY
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class NoticeBook:
         now = self._clock.now()
         since, stays = iso(now - timedelta(days=1)), now - timedelta(seconds=stays_s)
         rows = [(one.kind, one.thing, one.node, one.text, iso(one.at), one.kind, one.thing,
-                 int(one.at <= stays), one.node, *TROUBLES, since, ALERTS_A_DAY)
+                 int(one.at <= stays), one.node, *TROUBLES, since, ahead_of(now), ALERTS_A_DAY)
                 for one in standing]  # fmt: skip
         if rows:
             with self._rows.transaction():
@@ -61,7 +62,7 @@ class NoticeBook:
                     "INSERT INTO notice (kind, thing, node, text, at) SELECT ?,?,?,?,?"
                     " WHERE NOT EXISTS (SELECT 1 FROM notice WHERE kind = ? AND thing = ?)"
                     " AND (? OR (SELECT count(*) FROM notice WHERE node = ? AND kind IN (?,?)"
-                    " AND at > ?) < ?)", rows)  # fmt: skip
+                    " AND at BETWEEN ? AND ?) < ?)", rows)  # fmt: skip
 
     def receivers(self, names: Iterable[str]) -> dict[str, Receiver]:
         """Each of these, new ones from now on; those that are not named are forgotten."""

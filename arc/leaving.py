@@ -113,7 +113,9 @@ def _for_store(
 
 
 def _is_late(seen: Look, end: EndHeard) -> bool:
-    """A bad end leaves nothing that is worth waiting for; nor does a node that nobody knows."""
+    """A bad end leaves nothing that is worth waiting for; nor does a node that nobody knows. One
+    that lies in the future was written down by a clock that was wrong, however long ago.
+    """
     if end.state != COMPLETED or seen.whole.node(end.node) is None:
         return True
-    return (seen.hub.clock.now() - parse_iso(end.at)).total_seconds() >= PATIENCE_S
+    return abs((seen.hub.clock.now() - parse_iso(end.at)).total_seconds()) >= PATIENCE_S

@@ -27,6 +27,7 @@ LINES: Final[dict[str, str]] = {
     "ends_untold": "a node could not be told which of the tasks that it gave or waits for ended",
     "fleet_paused": "a person paused the whole fleet",
     "fleet_resumed": "a person let it go on",
+    "forgetting_waits": "the hub's clock may be wrong, so nothing is forgotten for its age",
     "history_not_believed": "a node told of its past what cannot be; those times are left out",
     "hub_started": "a hub began to run; `because`: where the one before it did not end by itself",
     "hub_stopped": "it ended by itself",

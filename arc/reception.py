@@ -21,10 +21,10 @@ from .errors import (
     StateBroken,
     WaitedTooLong,
     WrongUse,
+    fault_of,
     machine_failed,
 )
 from .operations import OPERATIONS, Told, operation
-from .schedule import fault_of
 
 if TYPE_CHECKING:
     from .hub import Hub

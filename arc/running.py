@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_node.clock import WallWatch
 from agent_node.strict import JsonObject
 
 from .allowance import set_allowance
 from .endings import Endings
 from .errors import ArcError, LinkError, MachineFailed, OtherHub
+from .exhausted import say_what_is_exhausted
 from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
@@ -23,6 +24,8 @@ from .owing import tell_owed
 from .reception import Reception
 from .schedule import RunTold, Schedule
 from .settings import FleetSettings
+from .signals import signals
+from .steady import may_forget
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -51,10 +54,15 @@ class Upkeep:
     stamp: tuple[int, int, int] = (0, 0, 0)
     pruned_at: float = field(default=float("-inf"))
     history_pruned_at: float = field(default=float("-inf"))
+    kept_because: str = ""  # why nothing is forgotten for its age, as the log has it
     ends_at: float = 0.0
     endings: Endings = field(default_factory=Endings)
     complained: str = ""
     sources_of: FleetSettings | None = None  # whose sources of work are remembered; None: not yet
+    wall: WallWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wall = WallWatch(self.hub.clock)
 
     async def keep(self) -> None:
         """Until it is cancelled."""
@@ -69,8 +77,8 @@ class Upkeep:
         """
         await self._take(
             self._follow_file, self._allow, self.hub.follow_words, self.listening.follow,
-            self._tell_owed, self._forget_sources, self._keep_door, self._keep_time, self._prune,
-            self._tell_ends,
+            self._tell_owed, self._forget_sources, self._keep_door, self._keep_time,
+            self._put_right, self._prune, self._tell_ends,
         )  # fmt: skip
 
     async def before_all(self) -> None:
@@ -101,6 +109,10 @@ class Upkeep:
 
     async def _keep_time(self) -> None:
         self.schedule.keep_time()
+
+    async def _put_right(self) -> None:
+        if self.wall.went_back():
+            self.hub.journal.put_right()
 
     async def _follow_file(self) -> None:
         """A file that cannot be read leaves the last good settings in force."""
@@ -135,12 +147,14 @@ class Upkeep:
 
     async def _prune(self) -> None:
         now = self.hub.clock.boottime()
+        if now - self.history_pruned_at < PRUNE_HISTORY_S:
+            return
+        self.history_pruned_at = now
+        by_age, self.kept_because = may_forget(self.hub, self.kept_because)
+        self.hub.journal.history.prune(by_age=by_age)
         if now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now
-            self.hub.journal.prune()
-        if now - self.history_pruned_at >= PRUNE_HISTORY_S:
-            self.history_pruned_at = now
-            self.hub.journal.history.prune()
+            self.hub.journal.prune(by_age=by_age)
 
     async def _tell_ends(self) -> None:
         """Copies that nodes keep of tasks they gave away may go once the end is known."""
@@ -164,7 +178,8 @@ class Upkeep:
 def in_a_line(error: ArcError) -> str:
     """What is wrong with fleet.yaml and where, short enough for a list."""
     problems: tuple[JsonObject, ...] = getattr(error, "problems", ())
-    said = "; ".join(f"line {one.get('line')}: {one.get('message')}" for one in problems)
+    said = "; ".join(f"line {one.get('line')}: {one.get('message')}" if one.get("line")
+                     else str(one.get("message")) for one in problems)  # fmt: skip
     return (said or str(error).partition("\n")[0])[:WHY_MAX]
 
 
@@ -248,6 +263,7 @@ async def _stay(hub: Hub, schedule: Schedule, ended: asyncio.Event, say: Said) -
     reception, listening = Reception(hub), Listening(hub, schedule)
     upkeep = Upkeep(hub, schedule, listening, say, reception)
     await upkeep.before_all()
+    say_what_is_exhausted(hub.clock, "the hub", say)
     await reception.open()
     listening.start()
     schedule.start()
@@ -268,21 +284,3 @@ async def _first_of(*tasks: asyncio.Task[object]) -> None:
         task.cancel()
     for task in done:
         task.result()
-
-
-@contextmanager
-def signals(ended: asyncio.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT end the hub in order. Only the main thread hears signals."""
-    loop = asyncio.get_running_loop()
-    heard: list[signal.Signals] = []
-    for one in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(one, ended.set)
-        except (RuntimeError, ValueError, NotImplementedError):
-            continue
-        heard.append(one)
-    try:
-        yield
-    finally:
-        for one in heard:
-            loop.remove_signal_handler(one)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,10 +14,19 @@ from typing import TYPE_CHECKING
 from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
     AsyncIOScheduler,
 )
+from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
 
+from agent_node.clock import Clock
 from agent_node.strict import JsonObject
 
-from .errors import ArcError, MachineFailed, NotFound, StateBroken, machine_failed
+from .errors import (
+    ArcError,
+    MachineFailed,
+    NotFound,
+    StateBroken,
+    fault_of,
+    machine_failed,
+)
 from .sensor import QUIET_S, Sensor, SensorReport, Wakeful, gives_away, is_quiet, skipped
 
 if TYPE_CHECKING:
@@ -56,7 +64,6 @@ class Schedule:
         self._tasks: set[asyncio.Task[SensorReport]] = set()
         self._soon: set[str] = set()  # sensors that run as soon as their present run is over
         self._scheduler: AsyncIOScheduler | None = None
-        self._offset_s = 0.0
         # Where every event may start a run, those that found nothing to do are counted and not
         # written down: they would push out of the journal what somebody may look for.
         self.woken_in_vain: Counter[str] = Counter()
@@ -70,7 +77,6 @@ class Schedule:
             timezone=UTC,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
-        self._offset_s = self._offset()
         self._scheduler.start()
         self.follow()
 
@@ -82,15 +88,14 @@ class Schedule:
             for sensor in self._hub.sensors if self.enabled(sensor.name)
         }  # fmt: skip
         for job in self._scheduler.get_jobs():
-            if wanted.get(job.name) != job.trigger.interval.total_seconds():
+            if wanted.get(job.name) != job.trigger.every_s:
                 job.remove()
         known = {job.name for job in self._scheduler.get_jobs()}
-        now = self._hub.clock.now()
+        since = self._hub.clock.boottime()
         for name in wanted.keys() - known:
-            self._scheduler.add_job(
-                partial(self._due, name), "interval", seconds=wanted[name], id=_id(name),
-                name=name, next_run_time=now,
-            )  # fmt: skip
+            turns = Turns(self._hub.clock, wanted[name], since)
+            self._scheduler.add_job(partial(self._due, name), turns, id=_id(name), name=name,
+                                    next_run_time=turns.by_the_wall())  # fmt: skip
 
     def enabled(self, name: str) -> bool:
         """Whether fleet.yaml lets the sensor run by itself; by hand it always may."""
@@ -100,7 +105,7 @@ class Schedule:
     def next_run(self, name: str) -> datetime | None:
         """When the sensor runs next by itself; None: it does not."""
         job = self._scheduler.get_job(_id(name)) if self._scheduler else None
-        return job.next_run_time if job else None
+        return job.trigger.by_the_wall() if job else None
 
     def under_way_s(self, name: str) -> float | None:
         """For how long the sensor has been running; None: it is not."""
@@ -108,17 +113,21 @@ class Schedule:
         return None if began is None else self._hub.clock.boottime() - began[0]
 
     def keep_time(self) -> None:
-        """Call it every few seconds: a wall clock that was set must not keep sensors waiting."""
-        offset, scheduler = self._offset(), self._scheduler
-        jump = offset - self._offset_s
-        if scheduler is None or abs(jump) < CLOCK_JUMP_S:
-            return
-        self._offset_s = offset
-        for job in scheduler.get_jobs():
-            job.modify(next_run_time=job.next_run_time + timedelta(seconds=jump))
+        """Call it every few seconds: neither a wall clock that was set nor a machine that slept
+        keeps sensors waiting.
+        """
+        for job in self._scheduler.get_jobs() if self._scheduler else ():
+            at = job.trigger.by_the_wall()
+            moved_s = abs((job.next_run_time - at).total_seconds())
+            if moved_s >= CLOCK_JUMP_S or job.trigger.late_s() >= CLOCK_JUMP_S:
+                job.modify(next_run_time=at)
 
-    def _offset(self) -> float:
-        return self._hub.clock.now().timestamp() - self._hub.clock.boottime()
+    def written_s(self, name: str) -> float | None:
+        """How long ago a run of it was written down, whatever the wall showed meanwhile; None: none
+        was since this hub began.
+        """
+        at = self._written.get(name)
+        return None if at is None else self._hub.clock.boottime() - at
 
     async def _due(self, name: str) -> None:
         """Only begins the run: so the scheduler neither waits for it nor cancels it."""
@@ -230,6 +239,34 @@ class Schedule:
         await asyncio.gather(*late, return_exceptions=True)
 
 
+class Turns(BaseTrigger):  # type: ignore[misc]
+    """Every so many seconds by what passes since boot; the scheduler goes by the wall, and the wall
+    is told from this whenever it is asked, so it may be set to any time.
+    """
+
+    def __init__(self, clock: Clock, every_s: float, since: float) -> None:
+        self._clock, self.every_s, self._due = clock, every_s, since  # when the first turn is
+
+    def by_the_wall(self) -> datetime:
+        """When the next turn is due, as the wall clock stands now."""
+        return self._clock.now() - timedelta(seconds=self.late_s())
+
+    def late_s(self) -> float:
+        """For how long the next turn has been due; below zero: for so long it is not."""
+        return self._clock.boottime() - self._due
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """A turn begins: when the next is due. Of one turn the scheduler asks this more than once.
+
+        Turns that were missed are no turns: a clock set on by years would make a list of them. One
+        that a clock begins too early is one more, and the next comes when it would have come.
+        """
+        late_s = self.late_s()
+        if late_s >= -min(CLOCK_JUMP_S, self.every_s / 2):
+            self._due += self.every_s * (1 + max(late_s, 0.0) // self.every_s)
+        return self.by_the_wall()
+
+
 async def guarded(
     sensor: Sensor, hub: Hub, now: datetime, woken: frozenset[str] = frozenset()
 ) -> SensorReport:
@@ -261,12 +298,3 @@ def _failed(sensor: Sensor, code: str, text: str, *, hint: str = "") -> SensorRe
     error: JsonObject = {"code": code, "message": text, "hint": hint}
     return SensorReport(sensor.name, "failed", f"failed: {text}", code=code,
                         details={"error": error})  # fmt: skip
-
-
-def fault_of(error: BaseException) -> str:
-    """Where in the code an unforeseen error was raised: file, line and function."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return "?"
-    last = frames[-1]
-    return f"{'/'.join(last.filename.split('/')[-2:])}:{last.lineno} {last.name}"

@@ -85,7 +85,8 @@ ROOMS = (
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing stood settling endings fencing reowning durable fences lease"
              " journal journal_disk journal_tables journal_nodes journal_ends journal_outbox"
-             " journal_runs journal_words journal_ties journal_lives outbox leaving custody"
+             " journal_runs journal_words journal_ties journal_lives journal_ahead steady outbox"
+             " leaving custody"
              " doubted entitling settlements graph_cancels artifacts bringing"
              " journal_work journal_notices journal_deliveries adding polling dead_answers"
              " delivering apart"
@@ -93,8 +94,8 @@ ROOMS = (
              " history_rows history_seen history_shares log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running fuse allowance listening"
-             " keys setup upgrade_package unit")),
+         hub("__init__ __main__ errors settings schedule hub running signals exhausted fuse"
+             " allowance listening keys setup upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_kinds config_model config_sources config_settings config_work"

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 FIELDS = 5
+HOURS = 24
 TEXT_MAX = 120
 LATE_S = 120.0  # a time that passed longer ago was missed, and catching up decides about it
 # How far back is looked for the newest time that passed: near first, so that a schedule of every
@@ -65,13 +66,36 @@ def parse_zone(value: object) -> str:
 def times_after(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
     """Every time in order, in UTC, later than `after`.
 
-    A time that the clock skips in spring comes when the clock goes on; one that it shows twice in
-    autumn comes the first time. What runs every hour or more often runs through both.
+    A time that the clock skips in spring comes when the clock goes on, and so do all that it skips
+    there, as one; one that it shows twice in autumn comes the first time. What names every hour
+    goes by the hours that pass: it runs through both of autumn, and leaves out the one of spring.
     """
-    for time in CronSim(cron, after.astimezone(ZoneInfo(zone))):
-        at = time.astimezone(UTC)
-        if at > after:
+    last = after
+    for at in _through(cron, ZoneInfo(zone), after):
+        if at > last:
+            last = at
             yield at
+
+
+def _through(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """The same, with some that are not later than the one before."""
+    there = after.astimezone(zone)
+    if len(CronSim(cron, _SOME_DAY).hours) == HOURS:
+        minute, _, *days = cron.split()
+        for time in CronSim(" ".join([minute, "*", *days]), there):
+            yield time.astimezone(UTC)
+        return
+    for time in CronSim(cron, there.replace(tzinfo=None)):  # whatever a clock without a zone shows
+        yield _moment(time, zone)
+
+
+def _moment(shown: datetime, zone: ZoneInfo) -> datetime:
+    """When the clock there shows this first, or stands beyond it for the first time."""
+    while True:
+        at = shown.replace(tzinfo=zone).astimezone(UTC)
+        if at.astimezone(zone).replace(tzinfo=None) == shown:
+            return at
+        shown += timedelta(minutes=1)
 
 
 def next_time(cron: str, zone: str, now: datetime) -> datetime | None:

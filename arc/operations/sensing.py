@@ -36,8 +36,8 @@ def _line(hub: Hub, sensor: Sensor) -> JsonObject:
     entry = hub.settings.sensors.get(name)
     enabled = entry is None or entry.enabled
     last = next(iter(hub.journal.runs.last(name)), None)
-    ago = (hub.clock.now() - last.at).total_seconds() if last else None
     schedule = hub.schedule
+    ago = _ago_s(hub, last) if last else None
     upcoming = schedule.next_run(name) if schedule else None
     under_way = schedule.under_way_s(name) if schedule else None
     return {
@@ -48,6 +48,12 @@ def _line(hub: Hub, sensor: Sensor) -> JsonObject:
         "next": iso(upcoming) if upcoming else None, "under_way_s": under_way,
         "summary": last.report.summary if last else "has not run yet",
     }  # fmt: skip
+
+
+def _ago_s(hub: Hub, last: Run) -> float:
+    """By the wall only what an earlier hub wrote down: a clock put back makes no run a late one."""
+    known = hub.schedule.written_s(last.report.sensor) if hub.schedule else None
+    return max((hub.clock.now() - last.at).total_seconds(), 0.0) if known is None else known
 
 
 def _state(

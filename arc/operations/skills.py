@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
-from arc.errors import ArcError, SensorBroken, WrongUse, machine_failed
-from arc.schedule import Schedule, fault_of
+from arc.errors import ArcError, SensorBroken, WrongUse, fault_of, machine_failed
+from arc.schedule import Schedule
 from arc.sensor import Answering
 
 from . import Told

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from arc.errors import ArcError
+from arc.errors import ArcError, fault_of
 
 from .acting import act_routes
 from .answers import refused
@@ -120,8 +120,6 @@ def _as_ours(error: Exception) -> ArcError:
         return TurnedAway(error.status_code, str(error.detail), hint=hint)
     if isinstance(error, ClientDisconnect):
         return TurnedAway(400, "left before the end of its request")  # and nobody hears this
-    from arc.schedule import fault_of  # what keeps time comes with it, so only in need
-
     where = fault_of(error)
     log.error("page_failed", extra={"because": where})
     return Fault(f"a fault of ours: {type(error).__name__} in {where}")

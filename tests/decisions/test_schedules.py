@@ -82,6 +82,44 @@ def test_what_runs_every_hour_runs_through_both_hours_of_autumn() -> None:
     assert hours == [utc(2026, 10, 25, 0), utc(2026, 10, 25, 1), utc(2026, 10, 25, 2)]
 
 
+@pytest.mark.parametrize(("cron", "times"), [
+    ("*/20 2 * * *", [(1, 0)]),  # seen to fail: none came at all
+    ("0 */2 * * *", [(1, 0), (2, 0)]),  # seen to fail: 02:00 came at no time
+    ("30 2,3 * * *", [(1, 0), (1, 30)]),
+    ("30 * * * *", [(0, 30), (1, 30), (2, 30)]),
+    ("30 0-23 * * *", [(0, 30), (1, 30), (2, 30)]),  # every hour, however it is written
+])
+def test_whatever_a_clock_skips_comes_once_when_it_goes_on(
+    cron: str, times: list[tuple[int, int]]
+) -> None:
+    day = between(cron, BERLIN, utc(2026, 3, 29), utc(2026, 3, 29, 2, 59))
+    assert day == [utc(2026, 3, 29, *time) for time in times]
+
+
+@pytest.mark.parametrize(("cron", "times"), [
+    ("*/20 2 * * *", [(0, 0), (0, 20), (0, 40)]),
+    ("0 */2 * * *", [(0, 0), (3, 0)]),  # seen to fail: 02:00 came twice, an hour apart
+    ("30 2,3 * * *", [(0, 30), (2, 30)]),
+    ("30 0-23 * * *", [(0, 30), (1, 30), (2, 30)]),  # seen to fail: 02:30 came once
+])
+def test_whatever_a_clock_shows_twice_comes_the_first_time(
+    cron: str, times: list[tuple[int, int]]
+) -> None:
+    day = between(cron, BERLIN, utc(2026, 10, 24, 23, 59), utc(2026, 10, 25, 3, 1))
+    assert day == [utc(2026, 10, 25, *time) for time in times]
+
+
+@pytest.mark.parametrize(("cron", "since", "times"), [
+    ("*/20 2 * * *", utc(2026, 10, 3, 12), [utc(2026, 10, 3, 15, 30), utc(2026, 10, 3, 15, 40)]),
+    ("45 1 * * *", utc(2026, 4, 4, 12), [utc(2026, 4, 4, 14, 45)]),
+])
+def test_a_clock_that_is_changed_by_half_an_hour_is_one_as_well(
+    cron: str, since: datetime, times: list[datetime]
+) -> None:
+    """On Lord Howe two o'clock becomes half past two in October, and half past one in April."""
+    assert between(cron, "Australia/Lord_Howe", since, since + timedelta(hours=6)) == times
+
+
 @pytest.mark.parametrize(("now", "at"), [
     (utc(2026, 3, 10, 8, 59, 59), None),
     (utc(2026, 3, 10, 9), utc(2026, 3, 10, 9)),

@@ -255,7 +255,7 @@ async def test_no_trouble_keeps_the_hub_from_keeping_its_time_and_its_journal(
     else:
         monkeypatch.setattr(hub.journal.work, "forget_others", breaks)
     monkeypatch.setattr(schedule, "keep_time", lambda: done.append("time"))
-    monkeypatch.setattr(hub.journal, "prune", lambda: done.append("journal"))
+    monkeypatch.setattr(hub.journal, "prune", lambda by_age: done.append("journal"))
     await upkeep.look()
     assert done == ["time", "journal", f"{fails} cannot be kept\nthe hub runs on with what it knew"]
     assert fails == "the door" or upkeep.sources_of is None, "it is tried again"

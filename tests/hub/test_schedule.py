@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from arc.errors import NodeUnreachable, NotFound
 from arc.hub import Hub
 from arc.operations.sensing import sensor_lines
-from arc.schedule import RUN_S, RunTold, Schedule
+from arc.schedule import RUN_S, RunTold, Schedule, Turns
 from arc.sensor import SensorReport, skipped
 from arc.settings import SensorEntry
 from tests.hub_builders import Counting, a_hub, scheduler_time
@@ -208,6 +208,145 @@ def test_a_wall_clock_set_back_does_not_keep_sensors_waiting(
         assert len(sensor.began) == 2
 
     scheduled(tmp_path, story, sensor)
+
+
+class SetClock:
+    """A wall clock that is set; the scheduler wakes before the hub has looked at the time, or not.
+    """
+
+    def __init__(self, hub: Hub, schedule: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.right, self.off_s, self.schedule = hub.clock.now, 0.0, schedule
+        monkeypatch.setattr(hub.clock, "now", self.now)
+
+    def now(self) -> datetime:
+        return self.right() + timedelta(seconds=self.off_s)
+
+    async def set(self, off_s: float, *, wakes_first: bool) -> None:
+        self.off_s = off_s
+        if wakes_first:
+            assert self.schedule._scheduler is not None
+            self.schedule._scheduler.wakeup()
+            await asyncio.sleep(0.5)
+        self.schedule.keep_time()
+        await asyncio.sleep(0.5)
+
+
+@pytest.mark.parametrize("wakes_first", [True, False])
+@pytest.mark.parametrize("steps", [
+    [7200.0], [-7200.0], [40 * 86_400.0], [-40 * 86_400.0, 0.0], [7200.0, 0.0], [60.0, -60.0, 60.0],
+])  # fmt: skip
+def test_no_step_of_the_wall_clock_moves_a_sensor_beyond_its_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[float], *, wakes_first: bool,
+) -> None:  # fmt: skip
+    """Seen to fail: a step forward was added once more to turns that the scheduler had begun by the
+    new time already, and every sensor stood still for the size of the step.
+    """
+    sensor = Counting("a", 300)
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(10)
+        clock = SetClock(hub, schedule, monkeypatch)
+        for step in steps:
+            await clock.set(step, wakes_first=wakes_first)
+            upcoming = schedule.next_run("a")
+            assert upcoming is not None
+            assert 0 < (upcoming - hub.clock.now()).total_seconds() <= 290
+        await asyncio.sleep(885)
+
+    scheduled(tmp_path, story, sensor)
+    assert [round(at) for at in sensor.began if at < 1 or at > 20] == [0, 300, 600]
+
+
+def test_a_step_between_two_looks_at_the_time_is_seen_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On and back again before anybody looked. Seen to fail where what was added was the difference
+    between two looks: there is none, and the turns stayed two hours ahead.
+    """
+    sensor = Counting("a", 300)
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(10)
+        clock, scheduler = SetClock(hub, schedule, monkeypatch), schedule._scheduler
+        assert scheduler is not None
+        clock.off_s = 7200.0
+        scheduler.wakeup()
+        await asyncio.sleep(0.5)
+        await clock.set(0.0, wakes_first=False)
+        await asyncio.sleep(300)
+
+    scheduled(tmp_path, story, sensor)
+    assert [round(at) for at in sensor.began if at > 20] == [300]
+
+
+def test_a_clock_set_on_by_years_makes_no_list_of_missed_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine without a clock of its own begins in 1970. Seen to fail: the scheduler listed each
+    turn between, 59 million of a sensor of every 30 s, and the hub stood still over it.
+    """
+    asked = 0
+    ask = Turns.get_next_fire_time
+
+    def counted(turns: Turns, previous: datetime | None, now: datetime) -> datetime:
+        nonlocal asked
+        asked += 1
+        return ask(turns, previous, now)
+
+    monkeypatch.setattr(Turns, "get_next_fire_time", counted)
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(1)
+        before = asked
+        await SetClock(hub, schedule, monkeypatch).set(365 * 86_400.0, wakes_first=True)
+        assert asked - before == 2
+
+    scheduled(tmp_path, story, Counting("a", 300))
+
+
+def test_a_machine_that_slept_runs_its_sensors_at_the_next_look_at_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The wall and the count since boot go on in sleep, the loop's own time does not. Seen to fail:
+    the turn came when the loop had waited the rest of its interval.
+    """
+    sensor = Counting("a", 3600)
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        await asyncio.sleep(10)
+        now, boottime = hub.clock.now, hub.clock.boottime
+        monkeypatch.setattr(hub.clock, "now", lambda: now() + timedelta(hours=8))
+        monkeypatch.setattr(hub.clock, "boottime", lambda: boottime() + 8 * 3600)
+        schedule.keep_time()
+        await asyncio.sleep(1)
+
+    scheduled(tmp_path, story, sensor)
+    assert [round(at) for at in sensor.began] == [0, 10]
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_clock_that_was_set_makes_no_sensor_late_and_hides_none_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int,
+) -> None:
+    """Seen to fail both ways: set on, each was late though it ran; set back, a sensor of which no
+    run had ended for an hour was on time.
+    """
+    states: list[object] = []
+
+    async def story(schedule: Schedule, hub: Hub, told: list[RunTold]) -> None:
+        hub.schedule = schedule
+        await asyncio.sleep(10)
+        await SetClock(hub, schedule, monkeypatch).set(hours * 3600.0, wakes_first=False)
+        for _ in range(2):
+            (line,) = sensor_lines(hub)
+            assert isinstance(line, dict)
+            states.append(line["state"])
+            assert schedule._scheduler is not None
+            schedule._scheduler.pause()
+            await asyncio.sleep(3600)
+
+    scheduled(tmp_path, story, Counting("a", 300))
+    assert states == ["on time", "late"]
 
 
 def test_a_journal_that_cannot_be_written_stops_no_sensor(tmp_path: Path) -> None:
