@@ -787,6 +787,21 @@ async def test_the_depth_of_a_queue_has_axes_of_time_and_of_tasks(
     assert " UTC" in await page.locator("#tip").inner_text()
 
 
+async def test_the_depth_of_now_is_what_waits_now_and_of_then_what_waited_then(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: it was the most of the last stretch, which of a day has twelve minutes."""
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(nodes={name: {**one, "pending": 41} for name, one in nodes.items()},
+                       inbox={"seen": True, "pending": 41})  # fmt: skip
+    page = await look.at(served.url)
+    await show_all(page)
+    said = page.locator("#depth figcaption .dim")
+    assert {text.partition(",")[0] for text in await said.all_inner_texts()} == {"41 now"}
+    await page.keyboard.press("[")
+    await page.wait_for_selector("#depth figcaption .dim:text-matches('^([0-9]+|unknown) then,')")
+
+
 async def test_the_line_of_a_busy_queue_is_drawn_where_a_policy_asks_for_it_and_says_of_when_it_is(
     look: Looking, served: Served
 ) -> None:

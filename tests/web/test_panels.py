@@ -436,6 +436,21 @@ def test_depth_is_unknown_where_nobody_looked() -> None:
     assert node["most"] == [4] * 6 + [None] * 6
 
 
+def test_the_depth_of_now_is_what_the_last_look_found() -> None:
+    """Seen to fail: it was the most of the last stretch, which of a day has twelve minutes."""
+    past = a_past("iris", "loom", "opal")
+    past.all_samples = [seen(3600, 40, 9), seen(40, 0, 0),
+                        seen(3600, 40, 4, node="loom"),
+                        seen(40, 0, 0, node="loom", state="unknown"),
+                        seen(7000, 3600, 2, node="opal")]  # fmt: skip
+    for span in ("10m", "3h", "24h"):
+        nodes = shown(past, "depth", span=span)["nodes"]
+        assert {one["node"]: one["now"] for one in nodes} == {
+            "iris": 0, "loom": None, "opal": None}
+    then = shown(past, "depth", at=iso(NOW - s(600)))["nodes"]
+    assert {one["node"]: one["now"] for one in then} == {"iris": 9, "loom": 4, "opal": None}
+
+
 def test_money_adds_up_since_midnight_and_names_who_spent() -> None:
     past = a_past("iris", "loom")
     past.all_stints = [ran(1, 3600, 60, cost_usd=Decimal("0.50")),
