@@ -44,7 +44,8 @@ async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> N
 
     assert await page.locator("#facts").inner_text() == (
         "5 nodes\n31 waiting, 2 of them in the hub\n4 running\n3 moved in the last cycle\n"
-        "31 in 24 h\n12 min stranded today\n$131 of $200 today")
+        "31 in 24 h\n12 min stranded today\n$124 of $200 today\n"
+        "$131 spent today, as was heard")
     assert await page.locator("#needs li").count() == 2
     assert (await page.locator("#lanes .sum").inner_text()).startswith("5 nodes, ")
     assert await page.locator("#lanes .block").count() > 100
