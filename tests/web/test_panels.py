@@ -428,6 +428,15 @@ def test_feeds_add_up_by_both_ends_over_a_day_whatever_span_is_looked_at() -> No
                               "why": {"stolen": 1, "drained": 1}}]  # fmt: skip
 
 
+def test_feeds_of_a_fleet_that_is_younger_than_a_day_say_since_when_they_count() -> None:
+    """Seen to fail: `126 moves in 24 h` of a fleet that had lived a minute."""
+    past = a_past("iris", "loom")
+    young = shown(past, "feeds")
+    assert (young["whole"], young["since"]) == (False, (NOW - 2 * HOUR).timestamp() * 1000)
+    past.all_nodes.append(NodeKnown("opal", NOW - 30 * HOUR, NOW, NOW))
+    assert shown(past, "feeds")["whole"] is True
+
+
 def test_depth_is_unknown_where_nobody_looked() -> None:
     past = a_past()
     past.all_samples = [seen(3600, 1800, 4)]

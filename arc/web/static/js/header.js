@@ -25,7 +25,7 @@ export function showNow(now) {
     unseen ? fact(unseen, "not seen", "warn") : null,
     fact(head.waiting + (head.inbox ?? 0), head.inbox ? `waiting, ${head.inbox} of them in the hub` : "waiting"),
     fact(head.running, "running"),
-    fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "in 24 h"),
+    fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "moved in 24 h"),
     stranded.length ? fact(nodesOf(stranded), "stranded now", "loud") : null,
     fact(minutes(now.stranded?.today_s ?? 0), `stranded today${inBrackets(split(now.stranded?.by_cause))}`),
     head.budget_per_day_usd ? limited(head) : null,
