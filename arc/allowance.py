@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from agent_node.strict import JsonValue
 
-from .journal_work import BUDGET
+from .journal_work import BUDGET, LastAdded
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -26,10 +27,11 @@ async def set_allowance(hub: Hub) -> None:
     last = work.last(BUDGET, "fleet")  # a limit that was taken out while no hub ran
     known = last is not None and last.spec == str(wanted)
     if wanted[0] is not None or (last is not None and not known):
-        if not (known and await _stands(hub, wanted)):
+        stands = known and await _stands(hub, wanted)
+        if not stands:
             await _say(hub, wanted)
-        if not known:
-            work.begin(BUDGET, "fleet", str(wanted), hub.clock.now())
+            since = None if known else _books_since(last)  # a queue that forgot it begins anew
+            work.begin(BUDGET, "fleet", str(wanted), since or hub.clock.now())
     hub.allowance = wanted
 
 
@@ -38,6 +40,23 @@ def is_unset(hub: Hub) -> bool:
     settings, last = hub.settings, hub.journal.work.last(BUDGET, "fleet")
     wanted = (settings.budget_per_day, settings.urgent_overdraft)
     return last.spec != str(wanted) if last is not None else wanted[0] is not None
+
+
+def counted_since(hub: Hub) -> datetime | None:
+    """Since when today the books of the fleet's day are kept: midnight UTC, or the moment when a
+    limit came where there was none. Another limit in its place goes on with them. None: no limit
+    was ever set here.
+    """
+    since = _books_since(hub.journal.work.last(BUDGET, "fleet"))
+    if since is None:
+        return None
+    midnight = hub.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(since, midnight)
+
+
+def _books_since(last: LastAdded | None) -> datetime | None:
+    """Since when there is a limit; None: what was said last is that there is none, or nothing."""
+    return None if last is None or last.spec.startswith("(None,") else last.seen_to
 
 
 async def _stands(hub: Hub, wanted: tuple[str | None, bool]) -> bool:

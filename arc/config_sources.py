@@ -20,7 +20,8 @@ Mail = Annotated[str, BeforeValidator(parse_mail), _TEXT_SCHEMA]
 _COMMAND_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 Command = Annotated[tuple[str, ...], BeforeValidator(parse_command), _COMMAND_SCHEMA]
 Document = Annotated[dict[str, object], WithJsonSchema({"type": "object"})]
-Amount = Annotated[str, BeforeValidator(parse_amount), _TEXT_SCHEMA]
+_AMOUNT_SCHEMA = WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
+Amount = Annotated[str, BeforeValidator(parse_amount), _AMOUNT_SCHEMA]
 Happening = Literal[
     "dead_letter", "parked", "node_silent", "failing", "graph_failed", "graph_not_followed",
     "over_budget",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
 
 from agent_node.fields import is_money
@@ -13,6 +14,7 @@ from .durations import parse_duration
 NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
 EVERY_MIN_S, EVERY_MAX_S = 1.0, 7 * 86_400.0
 WORD_MAX, WORDS_MAX = 4096, 64  # of a command
+WIDE = 24  # characters of an amount that somebody may have meant
 
 
 def parse_name(value: object) -> str:
@@ -124,9 +126,21 @@ def parse_command(value: object) -> tuple[str, ...]:
 
 
 def parse_amount(value: object) -> str:
-    """An amount of USD; as text, for a number with a fraction is no exact one."""
+    """An amount of USD as text, as it stands in the file: no number with a fraction is exact."""
     said = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if isinstance(said, str) and is_money(said):
         return said
-    meant = f'; did you mean "{value}"?' if isinstance(value, float) and value >= 0 else ""
-    raise ValueError(f'should be an amount in USD as text, such as "12.50"{meant}')
+    meant = f'; did you mean "{near}"?' if (near := _meant(said)) else ""
+    raise ValueError(f"should be an amount in USD, such as 12.50{meant}")
+
+
+def _meant(said: object) -> str | None:
+    """The same amount as it may be written; None: it is none."""
+    try:
+        near = Decimal(str(said)[: WIDE + 1])
+    except InvalidOperation:
+        return None
+    if len(str(said)) > WIDE or not near.is_finite() or abs(near.adjusted()) > WIDE:
+        return None
+    text = format(near, "f")
+    return text if is_money(text) else None

@@ -40,6 +40,7 @@ from .history_seen import (
     StrandedStretch,
 )
 from .history_shares import read_depths, read_shares, read_spent
+from .history_slots import read_slots
 
 __all__ = [
     "Arrival", "Depths", "Feed", "History", "KeptSeen", "MoveSeen", "NodeKnown", "RunSeen",
@@ -77,6 +78,11 @@ class History:
         """Every node that was ever looked at and is still remembered, by name, `inbox` too."""
         with opened(self.path) as reader:
             return read_nodes(reader)
+
+    def slots(self) -> dict[str, int]:
+        """How many slots each node said that it has, when it was heard last."""
+        with opened(self.path) as reader:
+            return read_slots(reader)
 
     def arrivals(
         self, since: datetime, until: datetime, *, limit: int = ROWS_MAX

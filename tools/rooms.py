@@ -91,7 +91,7 @@ ROOMS = (
              " journal_work journal_notices journal_deliveries adding polling dead_answers"
              " delivering apart"
              " journal_tallies journal_history journal_samples history history_file"
-             " history_rows history_seen history_shares log_lines")),
+             " history_rows history_seen history_shares history_slots log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
          hub("__init__ __main__ errors settings schedule hub running signals exhausted fuse"

@@ -6,11 +6,13 @@ from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.allowance import is_unset
+from arc.allowance import counted_since, is_unset
 from arc.asking import ENTRIES_MAX, reading
 from arc.decisions.tallying import UNIT
+from arc.errors import LinkError
 from arc.looking import INBOX
 
 from . import Told
@@ -41,7 +43,7 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
     scopes = [one for name in sorted(answers.said) for one in answers.said[name]
               if one["limit_usd"] is not None]  # fmt: skip
     data: JsonObject = {
-        "scopes": [*_as_written(hub, scopes)],
+        "scopes": [*_since(hub, _as_written(hub, scopes))],
         "nodes": nodes, "heard_today_usd": money(sum(heard.values())),
         "unread": [*sorted(answers.failed)],
     }  # fmt: skip
@@ -65,6 +67,31 @@ def _as_written(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
     return [*others, {"store": INBOX, "scope": FLEET, "limit_usd": limit, **figures,
                       "remaining_usd": left, "waiting": told.get("waiting"),
                       "urgent_overdraft": hub.settings.urgent_overdraft}]
+
+
+def _since(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
+    """The fleet's day with the moment since which it is counted; null: that is not known here."""
+    since = counted_since(hub)
+    said = None if since is None else iso(since)
+    return [{**one, "counted_since": said} if one["scope"] == FLEET else one for one in scopes]
+
+
+async def fleet_day(hub: Hub) -> JsonObject | None:
+    """What the fleet's day is as its queue keeps the books; None: there is no limit, or the queue
+    cannot tell.
+    """
+    try:
+        scopes = scopes_of(INBOX, await hub.inbox.ask("budget"))
+    except LinkError:
+        return None
+    found = [one for one in scopes if one["scope"] == FLEET and one["limit_usd"] is not None]
+    if not found:
+        return None
+    (day,) = _since(hub, found)
+    sums = (day["spent_usd"], day["reserved_usd"])
+    counted = sum((Decimal(one) for one in sums if isinstance(one, str)), Decimal(0))
+    told = ("limit_usd", "spent_usd", "reserved_usd", "counted_since")
+    return {**{name: day[name] for name in told}, "counted_usd": str(counted)}
 
 
 def scopes_of(node: str, said: JsonObject) -> list[JsonObject]:

@@ -21,7 +21,7 @@ from arc.looking import INBOX, Look, remembered
 from arc.tally import Tally
 
 from . import Told
-from .budgets import COSTS, money
+from .budgets import COSTS, fleet_day, money
 from .graphs_now import graph_counts, graphs_of
 from .needs import all_needs, needs_you, stores_with_graphs
 from .sensing import sensor_lines
@@ -86,7 +86,8 @@ async def _everything(hub: Hub, last: Remembered) -> JsonObject:
     return {
         "fleet": hub.settings.fleet, "policy": hub.settings.policy, "hub": _hub(hub),
         "looked_at": looked_at, "limits": _limits(hub.settings),
-        "policies": last.policies, "header": _header(hub, last),
+        "policies": last.policies,
+        "header": {**_header(hub, last), "fleet_day": await _fleet_day(hub)},
         "needs_you": await all_needs(hub, last.needs, beside), "nodes": last.nodes,
         "inbox": last.inbox, "graphs": graph_counts(hub, beside),
         "stranded": stranded_of(hub), "sensors": _without_ages(sensor_lines(hub)),
@@ -100,6 +101,11 @@ async def _beside(hub: Hub, last: Remembered) -> Beside:
     graphs, unread = await graphs_of(hub.links, [INBOX])
     beside = hub.beside.of_stores(last.stores - {INBOX})
     return beside.with_graphs(INBOX, None if INBOX in unread else graphs[INBOX])
+
+
+async def _fleet_day(hub: Hub) -> JsonObject | None:
+    """What the limit of the fleet's day counts; only a fleet that has one asks for it."""
+    return None if hub.settings.budget_per_day is None else await fleet_day(hub)
 
 
 def _see(hub: Hub, last: Remembered) -> None:

@@ -19,9 +19,10 @@ NODES_MAX = 200
 INBOX = "inbox"
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --paper: #fff; --line: #d0d7de;
-  --stranded: #d55e00; --busy: #0072b2; --idle: #d8dee4; --paused: #e69f00; --unknown: #8c959f }
+  --stranded: #d55e00; --busy: #0072b2; --idle: #dfe5ea; --paused: #e69f00; --unknown: #6b7480 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #9da7b3; --paper: #0d1117;
-  --line: #30363d; --stranded: #ff7f2a; --busy: #56b4e9; --idle: #262c34; --unknown: #6e7681 } }
+  --line: #30363d; --stranded: #e8691b; --busy: #56b4e9; --idle: #262c34; --paused: #f0c860;
+  --unknown: #8b95a1 } }
 body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 76rem; margin: 1.5rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin-top: 2rem }
@@ -32,7 +33,7 @@ th, td { text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px soli
 th { color: var(--dim); font-weight: 600 } code { font-size: .95em }
 .dim, .nothing { color: var(--dim) } .strip { width: 30rem; max-width: 100%; height: 18px }
 .stranded { fill: var(--stranded) } .busy { fill: var(--busy) } .idle { fill: var(--idle) }
-.paused { fill: var(--paused) } .unknown { fill: var(--unknown); fill-opacity: .3 }
+.paused { fill: var(--paused) } .unknown { fill: var(--unknown) }
 .queue { fill: none; stroke: var(--busy); stroke-width: 1.2; vector-effect: non-scaling-stroke }
 .loud { color: var(--stranded); font-weight: 600 }
 .key svg { width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; vertical-align: -1px }

@@ -16,6 +16,7 @@ from arc.marked_yaml import Loc, Marked, NotYaml, Plain, Span, YamlLimits, read_
 from .drawing import SHARED, Stream, Streams, domains_of, draw_streams
 from .lengths import parse_lengths
 from .scene import INBOX, Kind, Place
+from .slots import slots_known
 from .wanted import (
     DRAWN,
     NODES_MAX,
@@ -29,7 +30,6 @@ from .wanted import (
     only,
     seeds_of,
     share,
-    slots_of,
 )
 
 if TYPE_CHECKING:
@@ -188,22 +188,22 @@ def drawn_for(wanted: Wanted, fleet: FleetSettings) -> Source:
     """Streams for the nodes of fleet.yaml: nobody knows yet what comes, so it is made up."""
     only(wanted, "the fleet of fleet.yaml", "slots load portable durations days at_hub told "
          + DRAWN)
-    slots = slots_of(wanted)
+    slots = slots_known(wanted, fleet)
     load = share(wanted.load or ".65", "--load", most=2.0)
     portable = share(wanted.portable or ".6", "--portable")
     lengths = parse_lengths(wanted.durations or "agents")
     each = _with_shared(tuple(
-        Stream(Place(node.name, slots, Role(node.owns, node.also, node.never)), load, portable,
-               lengths, (), ()) for node in fleet.nodes
+        Stream(Place(node.name, slots.of[node.name], Role(node.owns, node.also, node.never)), load,
+               portable, lengths, (), ()) for node in fleet.nodes
     ))  # fmt: skip
     streams = Streams(each, fleet.domains, days(wanted.days or "1"),
                       share(wanted.at_hub or "0", "--at-hub"), wanted.told)  # fmt: skip
     bounded(streams.tasks)
     facts: JsonObject = {
-        "kind": "fleet", "nodes": len(each), "slots": slots, "load": load, "portable": portable,
+        "kind": "fleet", "nodes": len(each), **slots.facts, "load": load, "portable": portable,
         "durations": lengths.word, "days": streams.days,
     }  # fmt: skip
-    said = (f"the {len(each)} nodes of {fleet.file.name}, {slots} slot{'s' * (slots != 1)} each, "
+    said = (f"the {len(each)} nodes of {fleet.file.name}, {slots.sentence}, "
             f"work made up: load {load:g}, {portable:.0%} portable, durations {lengths.word}, "
             f"{streams.days:g} day{'s' * (streams.days != 1)}")  # fmt: skip
     return Source(said, facts, lambda seed: draw_streams(streams, seed), seeds_of(wanted),

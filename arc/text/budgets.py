@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+
 from agent_node.budget import DAG, DAILY, key_of
-from agent_node.strict import JsonObject
+from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted
 
 from .columns import number, objects, rows, said
@@ -17,21 +19,42 @@ def render_budget(data: JsonObject, look: Look) -> str:
     scopes, nodes = objects(data, "scopes"), objects(data, "nodes")
     parts: list[str] = []
     if scopes:
-        lines = [(_whose(one), said(one.get("limit_usd")), said(one.get("spent_usd")),
-                  said(one.get("reserved_usd")), said(one.get("remaining_usd")),
+        lines = [(_whose(one), *(usd(one.get(f"{name}_usd")) for name in
+                                 ("limit", "spent", "reserved", "remaining")),
                   said(one.get("waiting"), "?")) for one in scopes]  # fmt: skip
         head = ("BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "HELD BACK")
         parts.append(rows(head, lines, look))
+        parts += _counted(scopes)
         parts += _held_back(scopes)
     else:
         unread = said(data.get("unread"), "")
         parts.append("no limit is set" + (f" where it could be seen; not {unread}" * bool(unread)))
     if nodes:
-        today = [(said(one.get("node")), said(one.get("spent_today_usd"), "unknown"),
-                  said(one.get("heard_today_usd"))) for one in nodes]
+        today = [(said(one.get("node")), usd(one.get("spent_today_usd"), "unknown"),
+                  usd(one.get("heard_today_usd"))) for one in nodes]
         parts.append(rows(("NODE", "SPENT TODAY", "AS WAS HEARD"), today, look))
-    parts.append(f"spent today, as was heard: {said(data.get('heard_today_usd'))} USD")
+    parts.append(f"spent today, as was heard: {usd(data.get('heard_today_usd'))} USD")
     return "\n".join(parts)
+
+
+def usd(amount: JsonValue, unknown: str = "-") -> str:
+    """An amount for people: all of its digits, and two places at least."""
+    if not isinstance(amount, str):
+        return unknown
+    try:
+        return format(Decimal(amount).normalize() + Decimal("0.00"), "f")
+    except InvalidOperation:
+        return said(amount)
+
+
+def _counted(scopes: list[JsonObject]) -> list[str]:
+    """What the fleet's limit counts, and since when: not all that is spent in the fleet."""
+    since = next((str(one["counted_since"]) for one in scopes if one.get("counted_since")), None)
+    if since is None:
+        return []
+    when = "midnight UTC" if since[11:19] == "00:00:00" else (
+        f"{said(since[11:16])} UTC, when the limit was set")  # fmt: skip
+    return [f"the fleet, a day: what the hub's own queue gives out, counted since {when}"]
 
 
 def _held_back(scopes: list[JsonObject]) -> list[str]:

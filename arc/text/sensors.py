@@ -6,6 +6,7 @@ from agent_node.strict import JsonObject
 from agent_node.text import counted
 
 from .columns import age, by_count, inside, lasting, number, objects, of_node, rows, said, shorts
+from .folding import folded
 from .look import Look
 
 DECISIONS_SHOWN = 40
@@ -125,7 +126,7 @@ def render_answer(data: JsonObject, look: Look) -> str:
 
 def render_log(data: JsonObject, look: Look) -> str:
     """A line an event; what was left out is said."""
-    lines = [render_log_line(one) for one in objects(data, "lines")]
+    lines = [folded(render_log_line(one), look.width) for one in objects(data, "lines")]
     if data.get("more"):
         lines.insert(0, "there are older lines: --limit N, --since TIME")
     return "\n".join(lines) or "nothing happened since then"

@@ -18,7 +18,7 @@ def render_status(data: JsonObject, look: Look) -> str:
     parts = [
         _head(data), _needs(data), _nodes(data, look), _inbox(inside(data, "inbox")),
         _graphs(inside(data, "graphs")),
-        _stranded(inside(data, "stranded")), _sensors(data), _moves(data, look),
+        _stranded(inside(data, "stranded"), look), _sensors(data, look), _moves(data, look),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -101,7 +101,7 @@ def _graphs(graphs: JsonObject) -> str:
 _CAUSES = {"nobody_looked": "nobody looked"}  # the others are rules: `arc explain` knows them
 
 
-def _stranded(stranded: JsonObject) -> str:
+def _stranded(stranded: JsonObject, look: Look) -> str:
     """Node-minutes with a free slot beside waiting work that fits it."""
     causes = inside(stranded, "by_cause")
     split = ", ".join(f"{_CAUSES.get(cause, said(cause))} {number(one) / 60:.1f}"
@@ -113,15 +113,15 @@ def _stranded(stranded: JsonObject) -> str:
               f"{said(one.get('beside'))}: {said(one.get('rule'), 'nobody looked')}: "
               f"{said(one.get('because'), '')}"
               for one in objects(stranded, "now")]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join(folded(line, look.width) for line in lines)
 
 
-def _sensors(data: JsonObject) -> str:
+def _sensors(data: JsonObject, look: Look) -> str:
     well = {"on time", "no hub", "new"}
     bad = [one for one in objects(data, "sensors") if one.get("state") not in well]
     return "\n".join(
-        f"sensor {said(one.get('sensor'))}: {said(one.get('state'))}: "
-        f"{safe_text(str(one.get('summary')))}" for one in bad)  # fmt: skip
+        folded(f"sensor {said(one.get('sensor'))}: {said(one.get('state'))}: "
+               f"{safe_text(str(one.get('summary')))}", look.width) for one in bad)  # fmt: skip
 
 
 def _moves(data: JsonObject, look: Look) -> str:

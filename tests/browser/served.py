@@ -120,7 +120,9 @@ def a_hub(names: list[str] | tuple[str, ...] = NAMES) -> HubMade:
                       "task_takes": "10m"}},
         "header": {"nodes": len(names), "seen": len(names), "waiting": 29, "inbox": 2, "running": 4,
                    "moved_last_cycle": 3, "moved_24h": 31, "spent_today_usd": "131.18",
-                   "budget_per_day_usd": "200"},
+                   "budget_per_day_usd": "200", "fleet_day": {
+                       "limit_usd": "200", "spent_usd": "120", "reserved_usd": "4.00",
+                       "counted_usd": "124.00", "counted_since": "2026-03-10T02:05:00Z"}},
         "needs_you": [
             {"node": "iris", "text": "1 parked: its outcome is unknown",
              "try": "arc tasks list --state PARKED"},

@@ -7,6 +7,7 @@ import json
 import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from playwright.async_api import Page, Route, expect
 from agent_node.strict import JsonObject, JsonValue
 from arc.errors import ArcError
 from arc.history import History
-from arc.history_seen import KeptSeen
+from arc.history_seen import KeptSeen, NodeKnown, Sample
 from arc.operations import Told
 from tests.browser.looking import Looking, Motion, Scheme
 from tests.browser.served import UID, Served, a_row
 from tests.web.past_large import NODES, UNTIL, write_large
+from tests.web.past_made import NOW, a_night
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,7 +46,8 @@ async def test_every_panel_shows_what_it_has(look: Looking, served: Served) -> N
 
     assert await page.locator("#facts").inner_text() == (
         "5 nodes\n31 waiting, 2 of them in the hub\n4 running\n3 moved in the last cycle\n"
-        "31 in 24 h\n12 min stranded today\n$131 of $200 today")
+        "31 moved in 24 h\n12 min stranded today\n$124 of $200 today\n"
+        "$131 spent today, as was heard")
     assert await page.locator("#needs li").count() == 2
     assert (await page.locator("#lanes .sum").inner_text()).startswith("5 nodes, ")
     assert await page.locator("#lanes .block").count() > 100
@@ -785,6 +788,58 @@ async def test_the_depth_of_a_queue_has_axes_of_time_and_of_tasks(
     await page.locator("#depth .u-over").first.hover()
     await page.locator("#tip >> text=/waiting|nobody knows/").wait_for()
     assert " UTC" in await page.locator("#tip").inner_text()
+
+
+async def test_the_depth_of_now_is_what_waits_now_and_of_then_what_waited_then(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: it was the most of the last stretch, which of a day has twelve minutes."""
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(nodes={name: {**one, "pending": 41} for name, one in nodes.items()},
+                       inbox={"seen": True, "pending": 41})  # fmt: skip
+    page = await look.at(served.url)
+    await show_all(page)
+    said = page.locator("#depth figcaption .dim")
+    assert {text.partition(",")[0] for text in await said.all_inner_texts()} == {"41 now"}
+    await page.keyboard.press("[")
+    await page.wait_for_selector("#depth figcaption .dim:text-matches('^([0-9]+|unknown) then,')")
+
+
+async def test_a_node_that_left_fleet_yaml_has_a_lane_only_where_it_did_something(
+    look: Looking, serving: AsyncExitStack
+) -> None:
+    """Seen to fail: a name that was mistyped once kept a lane of its own beside `1 node`."""
+    past = a_night()
+    past.all_nodes.append(NodeKnown("irsi", NOW - timedelta(hours=2), NOW, None))
+    past.all_samples.append(Sample("irsi", NOW - timedelta(hours=2), NOW, "unknown", "unreachable",
+                                   0, 0, 0, 0))  # fmt: skip
+    served = await serving.enter_async_context(Served(past))
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(nodes={name: one for name, one in nodes.items()
+                              if name not in {"irsi", "spark"}})  # fmt: skip
+    page = await look.at(served.url)
+    await page.wait_for_selector(
+        "#lanes .sum:text-matches('^4 nodes, no longer in fleet.yaml: spark; ')")
+    names = await page.locator("#lanes .lane .name").evaluate_all(
+        "all => all.map((one) => one.dataset.row)")
+    assert ("irsi" in names, "spark" in names, len(names)) == (False, True, 5)
+    said = await page.locator("#lanes .name.gone").get_attribute("aria-label")
+    assert str(said).startswith("spark: no longer in fleet.yaml; ")
+
+
+async def test_a_panel_is_no_taller_than_what_is_in_it_beside_an_open_step(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: an open step stretched both panels beside it to large empty ones."""
+    page = await look.at(f"{served.url}?step=low_enough_priority")
+    await show_all(page)
+    await page.locator("#funnel .opened tbody tr").first.wait_for()
+    tall = {name: await page.locator(f"#{name}").evaluate("one => one.offsetHeight")
+            for name in ("funnel", "feeds", "depth")}  # fmt: skip
+    assert tall["feeds"] < tall["funnel"], tall
+    empty = await page.locator("#feeds").evaluate("""one =>
+        one.getBoundingClientRect().bottom - one.lastElementChild.getBoundingClientRect().bottom""")
+    assert empty < 20, tall
 
 
 async def test_the_line_of_a_busy_queue_is_drawn_where_a_policy_asks_for_it_and_says_of_when_it_is(

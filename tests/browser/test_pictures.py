@@ -235,7 +235,7 @@ async def test_of_five_hundred_nodes_the_stranded_ones_stand_first(
     await expect(page.locator("#needs .stranded-nodes li")).to_have_count(6)
     await expect(page.locator("#lanes .heat-names li").first).to_contain_text("n021")
     facts = page.locator("#facts")
-    await expect(facts).to_contain_text("8000 in 24 h")
+    await expect(facts).to_contain_text("8000 moved in 24 h")
     # of thirteen that were stranded for up to six hours, what fell into the 225 minutes of today
     await expect(facts).to_contain_text("43 h stranded today")
     await kept(page, tmp_path, "page-large")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from arc.config import BYTES_MAX, find_fleet, fleet_schema, parse_fleet, read_fleet, state_of
 from arc.config_keys import Key, keys_of
 from arc.config_settings import document_of
+from arc.config_words import parse_amount
 from arc.decisions.domains import Domain
 from arc.decisions.limits import HealthLimits, RouteLimits, StealLimits
 from arc.durations import BadWord, parse_duration, render_duration
@@ -477,7 +478,9 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
     ("watch: {x: {when: often, task: {subject: s}}}", "1:19 VALUE"),
     ("watch: {x: {when: failing 1% of 1 in 1h, domain: z, task: {subject: s}}}", "1:50 DOMAIN"),
     ("watch: {x: {when: failing 1% of 1 in 1h, node: z, task: {subject: s}}}", "1:48 VALUE"),
-    ("budget: {per_day: 12.5}", "1:19 VALUE"),
+    *((f"budget: {{per_day: {wrong}}}", "1:19 VALUE") for wrong in
+      ("1e5", "1.5e3", ".5", "5.", "0x1", "0o7", "1_0", "1_0.5", "+5", "true", "0.1234567891",
+       "1:30", ".inf")),
     ("budget: {per_day: -1}", "1:19 VALUE"),
     ("budget: {assume_usd: -1}", "1:22 VALUE"),
     ("budget: {per_day: NaN}", "1:19 VALUE"),
@@ -496,6 +499,25 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
 ])  # fmt: skip
 def test_each_fault_of_them_is_named_with_its_place(line: str, fault: str) -> None:
     assert faults(f"{line}\nnodes: []\n") == [fault]
+
+
+@pytest.mark.parametrize("line", ["budget: {per_day: %s}", "budget:\n  per_day: %s  # a day",
+                                  "budget: {per_day: '%s'}", "budget: {per_day: &a %s}",
+                                  "budget: {per_day: !!float %s}"])
+@pytest.mark.parametrize("amount", ["0.45", "5", "12.50", "0.1", "999999999999.123456789"])
+def test_an_amount_is_taken_as_it_is_written_and_never_as_a_number(line: str, amount: str) -> None:
+    """Seen to fail: `per_day: 0.45` was refused, and everything went on without a limit. As a
+    number the last of them would be another amount.
+    """
+    assert read(f"{line % amount}\nnodes: []\n").budget_per_day == amount
+
+
+def test_an_amount_that_is_written_otherwise_is_told_how_it_may_be() -> None:
+    for wrong, meant in ((".5", '"0.5"'), ("1e5", '"100000"'), ("1_0", '"10"'), ("0x1", ""),
+                         ("1e999999999", "")):
+        with pytest.raises(ValueError, match="should be an amount in USD") as caught:
+            parse_amount(wrong)
+        assert str(caught.value).partition("did you mean ")[2].removesuffix("?") == meant
 
 
 def test_a_name_stands_once_in_all_three_places_that_work_comes_from() -> None:

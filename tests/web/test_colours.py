@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import arc.web
+from arc.report.drawing import KINDS
+from arc.report.page import STYLE as REPORT
 
 CSS = (Path(arc.web.__file__).parent / "static" / "page.css").read_text()
 TOLD_APART = ("loud", *(f"d{number}" for number in range(7)))  # of stranded time, and of domains
@@ -100,6 +102,20 @@ def test_every_block_stands_out_from_its_panel(theme: str) -> None:
     for colours in themes()[theme]:
         least = min((contrast(colours[name], colours["panel"]), name) for name in TOLD_APART)
         assert least[0] >= LEAST_CONTRAST[theme], least
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_how_a_nodes_time_went_by_is_told_apart_in_a_report_by_any_eyes(
+    theme: str, sight: str
+) -> None:
+    """Seen to fail: idle and unknown were almost the same grey, one of them at a third."""
+    light, dark = (dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", block))
+                   for block in re.findall(r":root \{([^}]*)\}", REPORT))  # fmt: skip
+    colours = light if theme == "light" else {**light, **dark}
+    assert "opacity" not in REPORT, "what shines through is another colour"
+    apart, one, other = nearest({name: colours[name] for name in KINDS}, SIGHTS[sight])
+    assert apart >= APART_MIN, (one, other)
 
 
 def test_the_dark_theme_is_the_same_whoever_chose_it() -> None:

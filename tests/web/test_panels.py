@@ -428,12 +428,36 @@ def test_feeds_add_up_by_both_ends_over_a_day_whatever_span_is_looked_at() -> No
                               "why": {"stolen": 1, "drained": 1}}]  # fmt: skip
 
 
+def test_feeds_of_a_fleet_that_is_younger_than_a_day_say_since_when_they_count() -> None:
+    """Seen to fail: `126 moves in 24 h` of a fleet that had lived a minute."""
+    past = a_past("iris", "loom")
+    young = shown(past, "feeds")
+    assert (young["whole"], young["since"]) == (False, (NOW - 2 * HOUR).timestamp() * 1000)
+    past.all_nodes.append(NodeKnown("opal", NOW - 30 * HOUR, NOW, NOW))
+    assert shown(past, "feeds")["whole"] is True
+
+
 def test_depth_is_unknown_where_nobody_looked() -> None:
     past = a_past()
     past.all_samples = [seen(3600, 1800, 4)]
     node = shown(past, "depth", span="1h", buckets="12")["nodes"][0]
 
     assert node["most"] == [4] * 6 + [None] * 6
+
+
+def test_the_depth_of_now_is_what_the_last_look_found() -> None:
+    """Seen to fail: it was the most of the last stretch, which of a day has twelve minutes."""
+    past = a_past("iris", "loom", "opal")
+    past.all_samples = [seen(3600, 40, 9), seen(40, 0, 0),
+                        seen(3600, 40, 4, node="loom"),
+                        seen(40, 0, 0, node="loom", state="unknown"),
+                        seen(7000, 3600, 2, node="opal")]  # fmt: skip
+    for span in ("10m", "3h", "24h"):
+        nodes = shown(past, "depth", span=span)["nodes"]
+        assert {one["node"]: one["now"] for one in nodes} == {
+            "iris": 0, "loom": None, "opal": None}
+    then = shown(past, "depth", at=iso(NOW - s(600)))["nodes"]
+    assert {one["node"]: one["now"] for one in then} == {"iris": 9, "loom": 4, "opal": None}
 
 
 def test_money_adds_up_since_midnight_and_names_who_spent() -> None:

@@ -20,7 +20,7 @@ OTHERS = "others"
 
 
 def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
-    """The moves of a day, or of the window asked for; rows give, columns are given."""
+    """The moves of a day; rows give, columns are given. `whole`: all of that day is remembered."""
     asked = {**query}
     asked.pop("span", None)
     window = window_of(asked, now, span_s=DAY_S)
@@ -39,5 +39,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
         for (busy, idle), whys in sorted(cells.items())
     ]  # fmt: skip
     shown = names | ({OTHERS} if len(every) > len(names) else set())
-    return {"span_s": window.seconds, "nodes": list[JsonValue](sorted(shown)), "cells": listed,
-            "moves": sum(one.moves for one in feeds)}  # fmt: skip
+    known = min((one.since for one in history.nodes()), default=window.since)
+    return {"span_s": window.seconds, "since": int(max(known, window.since).timestamp() * 1000),
+            "whole": known <= window.since, "nodes": list[JsonValue](sorted(shown)),
+            "cells": listed, "moves": sum(one.moves for one in feeds)}  # fmt: skip

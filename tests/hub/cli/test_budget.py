@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_node.budget import Money
+from agent_node.clock import iso
 from agent_node.strict import JsonObject
 from agent_node.task import Task
+from arc.allowance import set_allowance
+from arc.operations.page_now import page_now
 from arc.operations.why_waiting import holds_of
 from arc.settings import FleetSettings
 from tests.builders import uid
@@ -48,6 +51,50 @@ def test_a_limit_is_shown_with_what_is_left(desk: Desk) -> None:
     assert (scope["store"], scope["scope"], scope["limit_usd"], scope["remaining_usd"]) == (
         "inbox", "fleet", "5", "5")
     assert "the fleet, a day" in text.out
+
+
+def test_every_place_tells_what_the_fleets_limit_counts_and_since_when(desk: Desk) -> None:
+    """Seen to fail: `SPENT 0 LEFT 1.9` above `spent today, as was heard: 1.80 USD`, and a page
+    that said `$1.80 of $1.90 today`, for a limit that came in the middle of the day.
+    """
+    dies(desk, "iris", 1, cost="1.80")
+    health = next(one for one in desk.hub.sensors if one.name == "fleet-health")
+    asyncio.run(health.run(desk.hub, desk.clock.now()))
+    desk.hub.settings = replace(desk.hub.settings, budget_per_day="1.9")
+    asyncio.run(set_allowance(desk.hub))
+    desk.arc("tasks", "add", "work", "--max-cost", "0.5")
+    desk.arc("sensors", "run", "fleet-router")
+    since = desk.hub.clock.now()
+    text, data = desk.both("budget")
+    (scope,) = data["scopes"]
+    assert (scope["remaining_usd"], scope["counted_since"][:16]) == ("1.4", iso(since)[:16])
+    assert ("the fleet, a day: what the hub's own queue gives out, counted since "
+            f"{since:%H:%M} UTC, when the limit was set") in text.lines
+    assert text.lines[1].split() == "the fleet, a day 1.90 0.00 0.50 1.40 0".split()
+    assert "spent today, as was heard: 1.80 USD" in text.lines
+    head = asyncio.run(page_now(desk.hub, {})).data["header"]
+    assert isinstance(head, dict)
+    assert (head["spent_today_usd"], head["budget_per_day_usd"]) == ("1.80", "1.9")
+    assert head["fleet_day"] == {"limit_usd": "1.9", "spent_usd": "0", "reserved_usd": "0.5",
+                                 "counted_usd": "0.5", "counted_since": scope["counted_since"]}
+
+
+def test_a_limit_in_the_place_of_another_goes_on_with_the_days_books(desk: Desk) -> None:
+    """Seen to fail where every word begins the count: a limit that is raised would say that what
+    was spent before did not count. One that comes where there was none begins it.
+    """
+    def since(usd: str | None) -> str | None:
+        desk.hub.settings = replace(desk.hub.settings, budget_per_day=usd)
+        asyncio.run(set_allowance(desk.hub))
+        desk.minutes_pass(1)
+        scopes = desk.arc("budget", "--json").data["scopes"]
+        return str(scopes[0]["counted_since"]) if scopes else None
+
+    first, raised, none, again = since("1"), since("2"), since(None), since("2")
+    assert (first == raised, none, str(again) > str(raised)) == (True, None, True)
+    desk.minutes_pass(24 * 60)
+    assert str(since("2"))[11:] == "00:00:00.000Z"
+    assert "counted since midnight UTC" in desk.arc("budget").out
 
 
 DEAR = b"""\

@@ -16,6 +16,9 @@ from arc.looking import look
 from arc.operations.status import seen_line
 from arc.schedule import Schedule
 from arc.sensor import Moved
+from arc.text.look import Look
+from arc.text.sensors import render_log
+from arc.text.status import render_status
 from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk
 from tests.hub_nodes import twisted
@@ -125,6 +128,22 @@ def test_a_health_run_that_found_stranded_slots_is_told_with_the_rule(desk: Desk
     at = data["stranded"]["seen_at"]
     assert f"at {at} loom had a free slot beside work on iris: idle_long_enough: " in text.out
     assert " 0.0" not in text.out.partition("stranded today: 0.0")[2]
+
+
+def test_stranded_time_and_the_log_are_folded_between_their_words(desk: Desk) -> None:
+    """Seen to fail: a terminal broke `low_enough_priority` after its second letter."""
+    desk.waits("iris", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, priority=6)
+    desk.arc("sensors", "run", "fleet-health")
+    status, log = desk.arc("status", "--json").data, desk.arc("log", "--all", "--json").data
+
+    def texts(width: int | None) -> tuple[str, str]:
+        stranded = render_status(status, Look(width)).partition("stranded today")[2]
+        return stranded, render_log(log, Look(width))
+
+    for width in (60, 83):
+        for said, whole in zip(texts(width), texts(None), strict=True):
+            assert max(map(len, said.splitlines())) <= width < max(map(len, whole.splitlines()))
+            assert said.split() == whole.split()
 
 
 def test_what_a_node_says_cannot_drive_the_terminal(desk: Desk) -> None:

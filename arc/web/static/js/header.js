@@ -25,12 +25,27 @@ export function showNow(now) {
     unseen ? fact(unseen, "not seen", "warn") : null,
     fact(head.waiting + (head.inbox ?? 0), head.inbox ? `waiting, ${head.inbox} of them in the hub` : "waiting"),
     fact(head.running, "running"),
-    fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "in 24 h"),
+    fact(head.moved_last_cycle ?? "-", "moved in the last cycle"), fact(head.moved_24h, "moved in 24 h"),
     stranded.length ? fact(nodesOf(stranded), "stranded now", "loud") : null,
     fact(minutes(now.stranded?.today_s ?? 0), `stranded today${inBrackets(split(now.stranded?.by_cause))}`),
-    fact(money(head.spent_today_usd), head.budget_per_day_usd
-      ? `of ${money(head.budget_per_day_usd)} today` : "spent today"),
+    head.budget_per_day_usd ? limited(head) : null,
+    fact(money(head.spent_today_usd), head.budget_per_day_usd ? "spent today, as was heard" : "spent today"),
     paused ? el("li", { class: "warn", title: paused.reason }, `the fleet is paused by ${paused.by}${paused.reason ? `: ${paused.reason}` : ""}`) : null);
+}
+
+/** What the limit of the fleet's day counts, which is not all that is spent. @param {any} head */
+function limited(head) {
+  const day = head.fleet_day;
+  const one = fact(money(day?.counted_usd), `of ${money(day?.limit_usd ?? head.budget_per_day_usd)} today`);
+  one.title = dayInWords(day);
+  return one;
+}
+
+/** @param {any} day */
+export function dayInWords(day) {
+  if (!day) return "the hub's queue has not told what it counts";
+  const since = day.counted_since === null ? "" : `, counted since ${clock(day.counted_since).slice(0, 5)} UTC`;
+  return `${money(day.spent_usd)} spent and ${money(day.reserved_usd)} reserved${since}: what the hub's own queue gives out`;
 }
 
 /** @param {string} text */

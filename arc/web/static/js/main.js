@@ -57,9 +57,14 @@ async function others() {
 function refresh(name) { void byName.get(name)?.refresh(); }
 
 let limits = "";
+let fleetNodes = "";
 
-/** What draws lines and sliders at the hub's limits is drawn anew where they are others. @param {any} now */
+/** What draws lines and sliders at the hub's limits, and lanes of the nodes of fleet.yaml, is drawn anew where they
+ * are others. @param {any} now */
 function limitsChanged(now) {
+  const nodes = Object.keys(now.nodes ?? {}).sort().join();
+  if (nodes !== fleetNodes) byName.get("lanes")?.redraw();
+  fleetNodes = nodes;
   const said = JSON.stringify([now.policy, now.limits, now.policies]);
   if (said !== limits) for (const name of ["depth", "what-if"]) byName.get(name)?.redraw();
   limits = said;

@@ -54,16 +54,22 @@ function drawDepth(body, data, sum) {
   const scale = Math.max(limit ?? 0, 4, ...data.nodes.map((/** @type {any} */ one) => one.deepest)) * 1.1;
   const figures = data.nodes.map((/** @type {any} */ one) => {
     const place = el("div", { class: "plot" });
-    const last = one.most.findLast((/** @type {any} */ value) => value !== null);
     return { place, one, figure: el("figure", { class: "small" }, el("figcaption", {},
       el("button", { type: "button", class: "bare", "data-key": `depth-${one.node}`, "data-row": one.node,
         onclick: () => setView({ node: one.node, task: null }) }, one.node),
-      el("span", { class: "dim" }, `${last ?? "unknown"} now, most ${one.deepest}`)), place) };
+      el("span", { class: "dim" }, `${atTheEnd(one) ?? "unknown"} ${view.at ? "then" : "now"}, most ${one.deepest}`)), place) };
   });
   put(body, data.nodes.length ? el("div", { class: "smalls" }, figures.map((/** @type {any} */ one) => one.figure))
     : el("p", { class: "plain" }, "nothing is known of any queue in this stretch of time"),
   behind("depth", "as a table", () => asTable(data)));
   for (const one of figures) plots.push(plot(one.place, one.one, data, scale, limit));
+}
+
+/** What waits on a node: of now as the header counts it, else as the last look found it. @param {any} one */
+function atTheEnd(one) {
+  const hub = view.at ? null : known();
+  const line = one.node === "inbox" ? hub?.inbox : hub?.nodes?.[one.node];
+  return line ? (line.seen ? line.pending : null) : one.now;
 }
 
 /** Above which a node counts as busy; null: the hub has not told, or its policy asks for no depth. */

@@ -3,7 +3,7 @@
 import { ask } from "../asking.js";
 import { el, put } from "../dom.js";
 import { view } from "../view.js";
-import { counted } from "../words.js";
+import { clock, counted } from "../words.js";
 
 /** @type {import("../frame.js").Panel} */
 export const feeds = {
@@ -21,7 +21,7 @@ export const feeds = {
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawFeeds(body, data, sum) {
-  sum(`${counted(data.moves, "move")} in 24 h`);
+  sum(`${counted(data.moves, "move")} ${data.whole ? "in 24 h" : `since ${clock(data.since).slice(0, 5)} UTC, when this history begins`}`);
   if (!data.moves) {
     put(body, el("p", { class: "plain" }, "nothing was moved"));
     return;

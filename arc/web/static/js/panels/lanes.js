@@ -22,6 +22,7 @@ export const lanes = {
     "The thin ribbon under a lane is how many tasks wait there. An arc is a move from one node to "
     + "another. Loud hatching: a slot was free here while work that might have run here waited "
     + "elsewhere, and a rule kept it there; loud dots: no rule forbade it, but nobody looked. Calm hatching: paused, draining or stopped. A dashed box: nobody looked.",
+    "A node that fleet.yaml does not name any more has a lane where it did something in the span, and is said to be gone.",
     "From 50 nodes on each is a row of a heat map, stranded ones first; click one for its lane.",
   ],
   command: () => (view.at ? `arc log --since ${view.span}` : "arc status"),
@@ -37,17 +38,32 @@ export const lanes = {
   every: () => ({ "1m": 2, "5m": 3, "15m": 5, "1h": 8 })[view.span] ?? 15,
 };
 
-/** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
-function drawLanes(body, data, sum) {
+/** @param {HTMLElement} body @param {any} whole @param {(...said: any[]) => void} sum */
+function drawLanes(body, whole, sum) {
+  const data = { ...whole, nodes: whole.nodes.filter((/** @type {any} */ one) => isOfFleet(one.node) || didSomething(one, whole)) };
   const stranded = data.nodes.reduce((/** @type {number} */ all, /** @type {any} */ one) =>
     all + one.stranded_s, 0);
-  const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox").length;
-  sum(`${counted(nodes, "node")}, `,
+  const nodes = data.nodes.filter((/** @type {any} */ one) => one.node !== "inbox" && isOfFleet(one.node)).length;
+  const gone = data.nodes.filter((/** @type {any} */ one) => !isOfFleet(one.node)).map((/** @type {any} */ one) => one.node);
+  sum(`${counted(nodes, "node")}, ${gone.length ? `no longer in fleet.yaml: ${gone.join(", ")}; ` : ""}`,
     el("span", { class: stranded ? "loud" : null }, `${minutes(stranded)} stranded`),
     `, ${counted(data.moves.moved, "move")} in ${view.span}${data.moves.in_doubt ? `, ${data.moves.in_doubt} in doubt` : ""}${data.cut ? "; too many attempts, the newest are drawn" : ""}`);
   const wide = Math.max(260, body.clientWidth || 900);
   const plot = new Plot(data, wide);
   put(body, plot.picture(), legend(data), tables(data));
+}
+
+/** Whether fleet.yaml names it, as far as the hub has told. @param {string} name */
+function isOfFleet(name) {
+  const nodes = known()?.nodes;
+  return name === "inbox" || !nodes || name in nodes;
+}
+
+/** Whether a node ran, held or was given anything in the span, or a person asks for it by its name.
+ * @param {any} node @param {any} data */
+function didSomething(node, data) {
+  return Boolean(view.q) || node.ran > 0 || node.stranded_s > 0 || node.depth.some((/** @type {any} */ one) => one[1] > 0)
+    || data.moves.shown.some((/** @type {any} */ one) => one.from === node.node || one.to === node.node);
 }
 
 /** The names of nodes that are stranded at this moment; none in the past. @returns {Set<string>} */
@@ -129,7 +145,7 @@ class Plot {
     const place = /** @type {{top: number, rows: number}} */ (this.places.get(node.node));
     const tall = this.tallOf(node);
     const known = this.span(node.met, node.looked);
-    const name = draw("text", { class: this.strandedNow.has(node.node) ? "name loud" : "name", x: 0, y: place.top + Math.min(tall / 2 + 4, 14),
+    const name = draw("text", { class: `name${this.strandedNow.has(node.node) ? " loud" : ""}${isOfFleet(node.node) ? "" : " gone"}`, x: 0, y: place.top + Math.min(tall / 2 + 4, 14),
       tabindex: 0, role: "button", "data-row": node.node, "data-key": `lane-${node.node}`,
       "aria-label": `${node.node}: ${this.wording(node)}` },
     node.node.length > 12 && this.left < 90 ? `${node.node.slice(0, 8)}…` : node.node);
@@ -152,7 +168,7 @@ class Plot {
   /** @param {any} node */
   wording(node) {
     const now = node.now;
-    const parts = [now ? `${now.state}${now.because ? ` (${now.because})` : ""}` : "never looked at"];
+    const parts = [...isOfFleet(node.node) ? [] : ["no longer in fleet.yaml"], now ? `${now.state}${now.because ? ` (${now.because})` : ""}` : "never looked at"];
     if (now && now.state !== "unknown") parts.push(`${now.pending} waiting, ${now.running} of ${now.slots} slots busy`);
     parts.push(`${counted(node.ran, "attempt")} here`);
     if (node.stranded_s) parts.push(`stranded ${minutes(node.stranded_s)}`);

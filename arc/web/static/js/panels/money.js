@@ -17,6 +17,8 @@ export const money = {
   about: [
     "What attempts said that they cost, from midnight to midnight UTC, when budgets begin anew. The dotted line "
     + "goes on to the next midnight at the pace of the day so far; the dashed one is the limit, where there is one.",
+    "The limit of the fleet's day counts what the hub's own queue gives out, spent and reserved, since midnight or since it was "
+    + "set: it is told beside all that was spent, as was heard.",
     "An attempt that does not say what it cost counts as nothing here: unknown is not free.",
   ],
   command: () => "arc budget",
@@ -48,9 +50,10 @@ async function budgets() {
 
 /** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
 function drawMoney(body, data, sum) {
-  const limit = view.at ? null : known()?.header?.budget_per_day_usd ?? null;
-  sum(`${dollars(data.spent_usd)} ${view.at ? "that day" : "today"}${limit === null ? ""
-    : ` of ${dollars(limit)}`}, pace ${dollars(pace(data, Number(data.spent_usd)))} a day`);
+  const head = view.at ? null : known()?.header;
+  const limit = head?.fleet_day?.limit_usd ?? head?.budget_per_day_usd ?? null;
+  sum(`${dollars(data.spent_usd)} ${view.at ? "that day" : "today"}, pace ${dollars(pace(data, Number(data.spent_usd)))} a day`
+    + (limit === null ? "" : `; of the limit ${dollars(head.fleet_day?.counted_usd)} of ${dollars(limit)}`));
   if (!data.nodes.length) {
     put(body, el("p", { class: "plain" }, "no attempt has said what it cost"));
     return;
