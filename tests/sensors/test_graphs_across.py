@@ -259,6 +259,26 @@ def test_what_a_task_cost_does_not_stand_for_what_it_left(day: Scene) -> None:
     assert state(day, "forge", 2) == "PENDING"
 
 
+def test_what_was_stopped_elsewhere_is_told_with_its_cost_though_its_node_is_away(
+    day: Scene,
+) -> None:
+    """Seen to fail: the hub kept what attempts cost that failed or were put back, and not of those
+    that a person stopped, so that a node took that out of all budgets as it went away.
+    """
+    submitted(day, a_graph(("b", "a")), home="forge")
+    day.tells(tasks_move, tasks=[uid(1)], to="loom", yes=True)
+    store = day.fleet.machines["loom"].store
+    got = store.apply(c.Claim("loom"))
+    assert isinstance(got, c.Claimed)
+    day.asks("loom", "cancel", uids=[uid(1)], reason="enough", by="human:ann")
+    store.apply(c.Finish(uid(1), got.n, c.Result("interrupted", cost_usd="0.4")))
+    day.run(HEALTH)
+    day.off("loom")
+    day.run(GRAPHS)
+    told = day.fleet.machines["forge"].store._db.execute("SELECT state, cost_usd FROM told")
+    assert [tuple(row) for row in told] == [("CANCELLED", "0.4")]
+
+
 def away_with_it(day: Scene) -> None:
     """Task 1 ended on loom, which went away before anybody asked what it left; 2 is given that on
     forge, and 3 only waits for the end.
