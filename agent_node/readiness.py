@@ -24,6 +24,9 @@ SKIPPED = "skipped"
 # What a hub writes of a good end whose node is away and never said what its task left.
 AWAY = "it is away"
 UNHEARD = "what it left on {node} was not heard: {why}"
+_is_unheard = re.compile(  # behind the reason of the end itself, where it has one
+    rf"(?:.*; )?{UNHEARD.format(node='[a-z][a-z0-9-]*', why=AWAY)}", re.DOTALL
+).fullmatch
 _is_skip = re.compile(rf"{SKIPPED}: [0-7][0-9A-HJKMNP-TV-Z]{{25}}").match
 
 
@@ -61,9 +64,7 @@ WAITS, READY = Verdict("waits"), Verdict("ready")
 
 def is_unheard(because: str | None) -> bool:
     """Whether what a task left may still be told: its node is away, and nobody had heard it yet."""
-    start, _, rest = UNHEARD.partition("{node}")
-    return because is not None and because.startswith(start) and because.endswith(
-        rest.format(why=AWAY))  # fmt: skip
+    return because is not None and _is_unheard(because) is not None
 
 
 def judge(edges: Iterable[Edge]) -> Verdict:

@@ -83,9 +83,15 @@ def _agents(report: JsonObject) -> dict[str, Because]:
         if one["held"]:
             why = f": {one['reason']}" if one.get("reason") else ""
             found[name] = Because(str(one["held"]), f"agent {name} is {one['held']}{why}")
-        elif one["state"] == "full":
+        elif _is_full(one):
             found[name] = Because("full", f"agent {name} runs as many as it has slots: {slots}")
     return found
+
+
+def _is_full(agent: JsonObject) -> bool:
+    """Whether it has no free slot; of one that fails its state does not say that."""
+    running, slots = agent["running"], agent["slots"]
+    return isinstance(running, int) and isinstance(slots, int) and running >= slots
 
 
 def reason_of(task: Task, standing: Standing, node: NodeNow, *, now: datetime) -> Because | None:

@@ -86,9 +86,10 @@ def _unheard(told: JsonObject, end: EndHeard, kept: JsonObject, why: str) -> Jso
     """The same, with the reason why nobody says what it left: it may have left something. No word
     of a node's own is in it, for whoever is told may not know any.
     """
-    if kept or end.because or end.state != COMPLETED:
+    if kept or end.state != COMPLETED:
         return told
-    return {**told, "because": UNHEARD.format(node=end.node, why=why)}
+    lost = UNHEARD.format(node=end.node, why=why)
+    return {**told, "because": f"{end.because}; {lost}" if end.because else lost}
 
 
 def _note_damage(seen: Look, end: EndHeard) -> None:

@@ -20,7 +20,7 @@ from arc.asking import read_events, read_listed
 from arc.decisions.lives import lives_of
 from arc.decisions.notices import NOT_FOLLOWED, of_events
 from arc.decisions.outbox import JoinHeard
-from arc.decisions.tallying import Tally, tally_events
+from arc.decisions.tallying import CUT_SHORT, Tally, tally_events
 from arc.decisions.view import NodeSeen
 from arc.errors import ArcError
 from arc.journal_ends import FINAL, AttemptCost, TaskEnd
@@ -41,7 +41,7 @@ RUNNING = ("CLAIMED", "RUNNING", "VALIDATING")
 ELSEWHERE = "task_ended_elsewhere"  # a giver's note, and no end of its own
 OVER = (FINAL, "CANCELLED", "DEAD_LETTERED")
 _NO_LIFE = (*OVER, "FAILED")  # what is said of one that is so ends nothing anew
-COSTING = frozenset({*ENDS, "task_parked", "task_interrupted", "task_waiting"})
+COSTING = CUT_SHORT.union(ENDS)
 RELEASED = ("PENDING", "READY")
 BORN, _BIRTH = "task_added", ("uid", "dag", "parent", "name")
 WORD_MAX = 128

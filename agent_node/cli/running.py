@@ -49,10 +49,11 @@ class CommandParser(ArgumentParser):
     def _near(self, message: str) -> str:
         from agent_node.toml_table import suggestion
 
-        unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split()
-        if not message.startswith("unrecognized") or not unknown[0].startswith("--"):
+        _, found, unknown = message.partition("unrecognized arguments: --")
+        if not found:
             return ""
-        return suggestion(unknown[0], self._option_string_actions)
+        name = unknown.split("=")[0].split(" ")[0]
+        return suggestion(f"--{name}", self._option_string_actions)
 
 
 def run_here(words: Sequence[str]) -> int:

@@ -215,8 +215,6 @@ def _counted(ending: Ending, verdict: Again | GiveUp, tries: Sequence[Tried]) ->
 def _interrupted(ending: Ending) -> New:
     if ending.stopping is not None:
         return _cancelled(ending)
-    if is_used_up(ending.tx, ending.spec, command=ending.command):
-        return _used_up(ending)
     why = ending.result.message or "interrupted"
     policy = values_of(ending.spec).get("on_interrupt", "retry")
     park = judge_interruption(
@@ -229,6 +227,8 @@ def _interrupted(ending: Ending) -> New:
             interruptions=count, failure_reason=park.because[:4096],
         )  # fmt: skip
         return New(State.PARKED)
+    if is_used_up(ending.tx, ending.spec, command=ending.command):
+        return _used_up(ending)
     return _ready_again(ending, why, interruptions=count)
 
 

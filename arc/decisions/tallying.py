@@ -54,7 +54,7 @@ _DIED = "task_dead_lettered"
 _CLAIMED_OR_ENDED = ("CLAIMED", "COMPLETED", "FAILED", "CANCELLED")
 _ENDS = {"task_completed": "tasks_completed_total", "task_failed": "tasks_failed_total"}
 # An attempt that ended so cost what it cost, although its task did not end well or badly by it.
-_CUT_SHORT = frozenset({"task_parked", "task_interrupted", "task_waiting", "task_cancelled"})
+CUT_SHORT = frozenset({"task_parked", "task_interrupted", "task_waiting", "task_cancelled"})
 
 
 class Waited(NamedTuple):
@@ -118,7 +118,7 @@ def _count(found: Tally, node: str, event: JsonObject, words: Words) -> None:
     agent = (("agent", _word(event.get("by"))), ("node", node))
     if name in _OF_AN_AGENT:
         found[_OF_AN_AGENT[name], agent] += UNIT
-    if not (name in _ENDS or name in _CUT_SHORT) or event.get("n") is None:
+    if not (name in _ENDS or name in CUT_SHORT) or event.get("n") is None:
         return  # a person's word on a task that no attempt ended
     if name == "task_failed":
         kind = "crash" if not data.get("error_kind") else _kind(data["error_kind"])

@@ -231,7 +231,7 @@ async def _node(
     link: Link, limits: HealthLimits, role: Role, term: int, *, known: bool
 ) -> Looked:
     """What meeting one node shows; whatever goes wrong is about this node alone."""
-    name = link.name
+    name, before = link.name, link.met
     try:
         met = await link.meet()
         report = read_report(name, met.incarnation, await link.ask("status"))
@@ -240,7 +240,8 @@ async def _node(
         hint = error.hint or f"arc explain {error.code}"
         if known and isinstance(error, NodeCannotServe) and error.told == HOME_MISSING:
             hint = BRING_BACK.format(name)
-        return Looked(name, [Check(name, "bad", said, hint)], met=link.met)
+        anew = link.met if link.met != before else None  # an older session says nothing of now
+        return Looked(name, [Check(name, "bad", said, hint)], met=anew)
     checks = [Check(name, "ok", f"answers; agent-node {met.version}, wire {met.wire}, "
                     f"clock {met.clock_off_s:+.1f} s")]  # fmt: skip
     if met.version != __version__:

@@ -259,6 +259,26 @@ def test_what_a_task_cost_does_not_stand_for_what_it_left(day: Scene) -> None:
     assert state(day, "forge", 2) == "PENDING"
 
 
+def test_what_was_stopped_elsewhere_is_told_with_its_cost_though_its_node_is_away(
+    day: Scene,
+) -> None:
+    """Seen to fail: the hub kept what attempts cost that failed or were put back, and not of those
+    that a person stopped, so that a node took that out of all budgets as it went away.
+    """
+    submitted(day, a_graph(("b", "a")), home="forge")
+    day.tells(tasks_move, tasks=[uid(1)], to="loom", yes=True)
+    store = day.fleet.machines["loom"].store
+    got = store.apply(c.Claim("loom"))
+    assert isinstance(got, c.Claimed)
+    day.asks("loom", "cancel", uids=[uid(1)], reason="enough", by="human:ann")
+    store.apply(c.Finish(uid(1), got.n, c.Result("interrupted", cost_usd="0.4")))
+    day.run(HEALTH)
+    day.off("loom")
+    day.run(GRAPHS)
+    told = day.fleet.machines["forge"].store._db.execute("SELECT state, cost_usd FROM told")
+    assert [tuple(row) for row in told] == [("CANCELLED", "0.4")]
+
+
 def away_with_it(day: Scene) -> None:
     """Task 1 ended on loom, which went away before anybody asked what it left; 2 is given that on
     forge, and 3 only waits for the end.
@@ -306,6 +326,37 @@ def test_who_is_given_an_output_waits_for_a_node_that_is_away_with_it(day: Scene
     given = store.read(Inputs(uid(2)))
     assert given is not None
     assert given.context == {f"task:{uid(1)}:output": {"rows": 7}}
+
+
+def test_what_a_person_said_to_be_done_is_waited_for_as_well_while_its_node_is_away(
+    day: Scene,
+) -> None:
+    """Seen to fail: with a person's reason the end was told as one that had left nothing, and who
+    is given what was parked there began with null.
+    """
+    tasks: Any = a_graph(("b", "a"), ("c", "a"))["tasks"]
+    tasks["b"]["context"] = ["a"]
+    submitted(day, {"id": DAG, "title": "x", "tasks": tasks}, home="forge")
+    day.tells(tasks_move, tasks=[uid(1)], to="loom", yes=True)
+    store = day.fleet.machines["loom"].store
+    got = store.apply(c.Claim("loom"))
+    assert isinstance(got, c.Claimed)
+    store.apply(c.Finish(uid(1), got.n, c.Result("unvalidated", output={"rows": 7})))
+    word: Any = {"uids": [uid(1)], "as": "done", "reason": "it is good", "by": "human:ann"}
+    day.asks("loom", "resolve", **word)
+    day.run(HEALTH)
+    day.off("loom")
+    day.passes(1801)
+    for _ in range(2):
+        day.run(GRAPHS)
+    assert (state(day, "forge", 2), state(day, "forge", 3)) == ("PENDING", "READY")
+    assert "loom is away" in held_by(day, 2)
+    day.fleet.machines["loom"].off = False
+    day.run(GRAPHS)
+    given = day.fleet.machines["forge"].store.read(Inputs(uid(2)))
+    assert given is not None
+    assert (state(day, "forge", 2), given.context) == (
+        "READY", {f"task:{uid(1)}:output": {"rows": 7}})
 
 
 @pytest.mark.parametrize("way", ["removed", "let go"])

@@ -11,12 +11,13 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.strict import JsonObject
-from arc.errors import NodeCannotServe
+from arc.errors import NodeCannotServe, NodeSilent
 from arc.journal_disk import DiskFailed
 from arc.links.answers import parse_trouble
 from arc.settings import HookEntry
 from arc.setup import render_schema
 from tests.hub.cli.desk import Desk, Ran
+from tests.hub_nodes import ALink
 
 
 @pytest.fixture
@@ -42,6 +43,20 @@ def test_a_fleet_that_is_well_has_no_findings_of_its_nodes(well: Desk) -> None:
     assert text.code == 0
     assert text.lines[-1] == "no findings"
     assert [one["what"] for one in data["checks"]] == ["iris"]
+
+
+def test_who_does_not_answer_was_not_heard_by_the_doctor_either(well: Desk) -> None:
+    """Seen to fail: its open session was taken for an answer, and `last heard` was just now."""
+    well.arc("doctor", "--node", "iris")
+
+    async def mute(do: str, fields: JsonObject) -> JsonObject:
+        raise NodeSilent("iris", "no answer within 10 s")
+
+    well.hub.links["iris"] = ALink("iris", mute)
+    heard = well.hub.journal.nodes.met()["iris"]
+    well.minutes_pass(20)
+    assert well.arc("doctor", "--node", "iris").code == 6
+    assert well.hub.journal.nodes.met()["iris"] == heard
 
 
 def test_files_that_others_may_read_are_found_and_mended(well: Desk) -> None:

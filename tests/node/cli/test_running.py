@@ -89,6 +89,13 @@ def test_a_mistyped_option_is_told_the_near_one(desk: Desk, words: tuple[str, ..
     assert "did you mean" not in desk.run("add", "x", "y").err
 
 
+@pytest.mark.parametrize("word", ["", "  ", "=x"])
+def test_a_word_without_a_name_is_wrong_use(desk: Desk, word: str) -> None:
+    """Seen to fail: an empty variable of a shell ended in `fault`, as a fault of ours."""
+    ran = desk.run("status", word)
+    assert (ran.code, "error[usage]: agent-node status: unrecognized" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(desk: Desk, name: str) -> None:
     ran = desk.run("help", name)

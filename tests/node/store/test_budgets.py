@@ -572,3 +572,11 @@ def test_a_task_that_was_cut_short_and_has_cost_all_that_it_may_is_not_tried_aga
     last = node.task(uid(1)).attempts[-1]
     assert isinstance(last, dict)
     assert (last["error_kind"], last["cost_usd"]) == ("budget_exceeded", "1")
+
+
+def test_what_is_parked_when_it_is_cut_short_is_parked_whatever_it_cost(node: NodeAtHand) -> None:
+    """Seen to fail: it had failed for good, and ended what waits for it, where a person decides."""
+    node.has(a_task(1, max_cost_usd="1", on_interrupt="park"))
+    node.finish(node.running(), "interrupted", cost_usd="1")
+    assert node.state(uid(1)) == "PARKED"
+    assert amounts(node)[:2] == ("1", "0")

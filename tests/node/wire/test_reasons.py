@@ -91,6 +91,17 @@ def test_who_could_run_it_is_full_or_held_or_not_there(iris: Talk) -> None:
     assert reason(iris, 1) == ("", unheard)
 
 
+def test_who_fails_and_has_no_free_slot_is_full_as_well(iris: Talk) -> None:
+    """Seen to fail: its state says that it fails, and what waited for a slot had no reason."""
+    iris.has(1, 2)
+    iris.running()
+    iris.running()
+    iris.store._db.execute("UPDATE agent SET streak = 99")
+    iris.has(3)
+    assert iris.ask("status")["agents"][0]["state"] == "failing"
+    assert reason(iris, 3) == ("full", "agent iris runs as many as it has slots: 2")
+
+
 def test_a_retry_says_when_it_comes_and_how_it_failed(iris: Talk) -> None:
     iris.has(1)
     got = iris.running()
