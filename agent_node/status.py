@@ -37,7 +37,7 @@ def build_report(
     running = _running(facts)
     takes_work = dispatching and facts.state == "active"
     idle = takes_work and is_empty(facts, doubts)
-    since = _idle_since(facts, doubts, now)
+    since = min(_idle_since(facts, doubts, now), iso(now))  # the clock may have been put back
     agents = facts.agents or _unclaimed(settings)
     cannot_start = _cannot_start(settings, disk_free, disk_total)
     starts = takes_work and disk_free >= settings.disk_needed(disk_total)
