@@ -62,6 +62,7 @@ def build_report(
         "disk_free_bytes": disk_free,
         "disk_total_bytes": disk_total,
         "needs_you": [*_needs_you(facts, doubts, agents), *(cannot_start if dispatching else ())],
+        **({"clock_doubt": facts.clock_doubt} if facts.clock_doubt else {}),
     }
 
 
