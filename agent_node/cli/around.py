@@ -75,7 +75,7 @@ class Around:
         return author(self.environ)
 
     def door(self, request: Request, *, timeout_s: float = 30) -> Result:
-        """The node's answer to this request; who interrupts a change hears that it may have been."""
+        """The answer to this request; who interrupts a change hears that it may have happened."""
         home = self.home
         try:
             return self.ask(home, request, timeout_s=timeout_s)
