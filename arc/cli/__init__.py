@@ -9,9 +9,10 @@ from collections.abc import Sequence
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; nothing is imported that the command does not use."""
     try:
-        from agent_node.standing_streams import open_all
+        if None in (sys.stdin, sys.stdout, sys.stderr):  # Python found it closed
+            from agent_node.standing_streams import open_all
 
-        open_all()
+            open_all()
         words = list(sys.argv[1:] if argv is None else argv)
         if words in (["--version"], ["version"]):
             from agent_node import __version__
