@@ -14,6 +14,8 @@ from datetime import datetime
 from .account import check_users
 from .cgroups import find_base_of
 from .checks import Check
+from .clock import SystemClock
+from .clock_checks import check_clock
 from .config import AgentSettings, NodeSettings, read_settings
 from .door import ask_daemon
 from .errors import NodeError
@@ -26,7 +28,6 @@ from .ulid import is_ulid
 Version = tuple[int, int, int]
 
 OLDEST_PYTHON = (3, 11)
-CLOCK_SLACK_S = 60
 CONNECT_S = 5.0
 WAL_MARK = 2  # bytes 18 and 19 of a database file: 2 means WAL, 1 a rollback journal
 HEADER_BYTES = 20
@@ -38,7 +39,7 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
     checks = [check_python(), check_sqlite(sqlite3.sqlite_version_info), *check_place(home)]
     if checks[-1].level == "finding":
         return checks  # what lies in a home that is refused is not looked at
-    checks += [*check_modes(home), check_daemon(home), check_clock(home, now)]
+    checks += [*check_modes(home), check_daemon(home), check_clock(home, now, SystemClock())]
     try:
         settings = read_settings(home.config)
     except NodeError as error:
@@ -133,16 +134,6 @@ def _no_daemon(home: Home) -> Check:
     if pid is not None and os.path.exists(f"/proc/{pid}"):
         return Check("daemon", "note", f"pid {pid} holds the lock and does not listen (yet)")
     return Check("daemon", "note", "does not run: nothing is dispatched", "agent-node run")
-
-
-def check_clock(home: Home, now: datetime) -> Check:
-    """A wall clock behind our own files was set back; stamps would lie, leases do not use it."""
-    stamps = [path.stat().st_mtime for path in (home.config, home.database) if path.exists()]
-    ahead = max(stamps, default=0) - now.timestamp()
-    if ahead > CLOCK_SLACK_S:
-        text = f"the wall clock is {ahead:.0f}s behind files of this home"
-        return Check("clock", "finding", text, "set the clock: timedatectl set-ntp true")
-    return Check("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC, not behind the files here")
 
 
 def check_disk(home: Home, settings: NodeSettings) -> Check:

@@ -70,6 +70,7 @@ class NodeFacts:
     graphs: int = 0  # graphs whose home is here, ended ones too, counted up to 1000
     unaffordable: int = 0  # tasks that wait for money
     never_affordable: int = 0  # of these, for more than their limit ever has
+    clock_doubt: str = ""  # why nothing is let go of by its age; empty: nothing is doubted
 
 
 class Facts(Query[NodeFacts]):

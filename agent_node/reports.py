@@ -97,7 +97,7 @@ def parse_report(document: JsonObject) -> StatusReport:
         written_at=said.moment("written_at"),
         dispatcher=said.word("dispatcher", "running", "stopped"),
         idle=said.flag("idle"),
-        idle_since=said.maybe_moment("idle_since"),
+        idle_since=_since(said),
         pending_count=said.whole("pending_count", 0, COUNT_MAX),
         running_count=said.whole("running_count", 0, COUNT_MAX),
         slots=said.whole("slots", 0, SLOTS_MAX),
@@ -135,6 +135,14 @@ def _of_our_form(document: JsonObject) -> Fields:
     return Fields(document)
 
 
+def _since(said: Fields) -> str | None:
+    """Since when it is idle, and never later than it says so: a clock that was put back meanwhile
+    is no reason to believe nothing else that the node says.
+    """
+    since = said.maybe_moment("idle_since")
+    return None if since is None else min(since, said.moment("written_at"))
+
+
 def check_of_one_mind(report: StatusReport) -> None:
     """A node that is idle has nothing waiting and nothing running, and says since when."""
     if report.free_slots > report.slots:
@@ -148,8 +156,6 @@ def check_of_one_mind(report: StatusReport) -> None:
         raise BadInput(f"idle, yet {report.state} with dispatcher {report.dispatcher}", "idle")
     if report.idle_since is None:
         raise BadInput("missing; an idle node says since when", "idle_since")
-    if report.idle_since > report.written_at:
-        raise BadInput(f"lies after written_at {report.written_at}", "idle_since")
 
 
 def read_doubts(said: Fields) -> tuple[Doubt, ...]:

@@ -38,7 +38,7 @@ def build_report(
     running = _running(facts)
     takes_work = dispatching and facts.state == "active"
     idle = takes_work and is_empty(facts, doubts)
-    since = _idle_since(facts, doubts, now)
+    since = min(_idle_since(facts, doubts, now), iso(now))  # the clock may have been put back
     agents = facts.agents or _unclaimed(settings)
     cannot_start = _cannot_start(agents, settings, disk_free, disk_total)
     starts = takes_work and disk_free >= settings.disk_needed(disk_total)
@@ -65,6 +65,7 @@ def build_report(
         "needs_you": [*(() if dispatching else _no_daemon(facts)),
                       *_needs_you(facts, doubts, agents),
                       *(cannot_start if dispatching else ())],
+        **({"clock_doubt": facts.clock_doubt} if facts.clock_doubt else {}),
     }
 
 

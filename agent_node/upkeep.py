@@ -12,6 +12,7 @@ from .commands import Forget, Raise
 from .dispatch import Dispatcher
 from .home import Home
 from .log import log
+from .passing import Passing
 from .store.sqlite import SqliteStore
 from .timers import Timers
 
@@ -37,10 +38,12 @@ class Upkeep:
         self._flushing = self._raising = self._looking = self._sparing = self._still = False
         self._came = came
         self._told = set[str]()  # tasks whose folders were said to stay
+        self._passing = Passing(home.generation, timers.clock)
 
     def begin(self) -> None:
         """The rounds start from now."""
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+        self._doubts_clock()
         self._shorten_now_and_then()
 
     def after_changes(self) -> None:
@@ -92,10 +95,22 @@ class Upkeep:
 
     def _forget_hourly(self) -> None:
         self._timers.later(FORGET_EVERY_S, self._forget_hourly)
+        if self._doubts_clock():
+            return
         self._store.live.stuck = {}  # by now somebody may have seen to them
         self._forget()
         with suppress(OSError):  # what cannot go now can go in an hour
             self._shelf.forget(lambda old: self._store.read(ArtifactsNeeded(tuple(old))))
+
+    def _doubts_clock(self) -> bool:
+        """Whether nothing may be let go of by its age now: a clock that is wrong for an hour must
+        not cost what ended today. Told once each time.
+        """
+        because, was = self._passing.look(), self._store.live.clock_doubt
+        self._store.live.clock_doubt = because
+        if because and not was:
+            log("clock_doubted", because=because)
+        return bool(because)
 
     def _shorten_now_and_then(self) -> None:
         self._timers.later(SHORTEN_EVERY_S, self._shorten_now_and_then)
@@ -103,6 +118,8 @@ class Upkeep:
 
     def _forget(self) -> None:
         """A little at a time, so that nothing waits for it."""
+        if self._doubts_clock():  # it may have been set since the last little
+            return
         if self._store.apply(Forget()) >= FORGET_AT_ONCE:
             self._timers.later(1.0, self._forget)
         kept = self._store.live.stuck or {}

@@ -122,6 +122,14 @@ class WaitedTooLong(ArcError):
     exit_code = 9
 
 
+class Interrupted(ArcError):
+    """Ctrl-C came while a change was asked for; whether it happened is not known here."""
+
+    code = "ARC-INTERRUPTED"
+    exit_code = 130
+    hint = "look with arc log, arc tasks list or arc status; what has a --key may be typed again"
+
+
 class StateBroken(ArcError):
     """The hub's own state folder cannot be used as it is; nothing was done."""
 

@@ -55,8 +55,8 @@ ROOMS = (
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
          node("running daemon dispatch given floor arrivals starters runs endings results adoption"
-               " leaving drains signals timers upkeep beating validating strays report status news"
-              " stopping errands wardens capabilities baggage missing")),
+               " leaving drains signals timers passing upkeep beating validating strays report"
+               " status news stopping errands wardens capabilities baggage missing")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("handover serve relay door opening listener binding conversation lines requests"
@@ -69,7 +69,8 @@ ROOMS = (
     Room("The commands",
          "What people type. A command speaks to the node through its door, as a hub does.",
          ("agent_node/cli/",
-          *node("__main__ envelope text stood doctor checks account systemd packing"))),
+          *node("__main__ envelope text stood doctor checks clock_checks standing_streams"
+                " account systemd packing"))),
     Room("The sensors",
          "The story of each: look, decide, act. Read these first.",
          ("sensors/", *hub("sensor"))),

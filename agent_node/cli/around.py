@@ -13,6 +13,7 @@ from agent_node.home import Home, check_home, find_home
 from agent_node.job import SOCKET_NAME
 
 Request = dict[str, object]
+LOOKS = frozenset(("status", "list", "show", "log", "graphs", "graph", "budget"))
 Result = dict[str, object]
 
 
@@ -39,6 +40,17 @@ class OutputFailed(NodeError):
     hint = "what was asked may have happened; look before you repeat it"
 
 
+class Interrupted(NodeError):
+    """Ctrl-C came while a change was asked for; whether it happened is not known here."""
+
+    code = "interrupted"
+    exit_code = 130
+    hint = "look with agent-node status, list or show; what has a --key may be typed again"
+
+    def __init__(self, do: object) -> None:
+        super().__init__(f"interrupted: {do} was asked and may have happened")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
     """Everything a command may touch besides its own words."""
@@ -63,8 +75,14 @@ class Around:
         return author(self.environ)
 
     def door(self, request: Request, *, timeout_s: float = 30) -> Result:
-        """The node's answer to this request."""
-        return self.ask(self.home, request, timeout_s=timeout_s)
+        """The answer to this request; who interrupts a change hears that it may have happened."""
+        home = self.home
+        try:
+            return self.ask(home, request, timeout_s=timeout_s)
+        except KeyboardInterrupt as error:
+            if request.get("do") in LOOKS or request.get("dry_run") is True:
+                raise
+            raise Interrupted(request.get("do")) from error
 
     def own_door(self, request: Request) -> Result:
         """The answer to what a running task says of itself: another user's has its own socket."""

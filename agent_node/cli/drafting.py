@@ -42,7 +42,7 @@ def draft_arguments(parser: ArgumentParser) -> None:
     more("--need", action="append", metavar="N", help="what its agent must have; repeatable")
     more("--body", metavar="TEXT", help="the work itself")
     more("--body-file", metavar="F", help="the work itself, from a file or - for stdin")
-    more("--key", metavar="K", help="adding twice with one key adds once")
+    more("--key", metavar="K", help="adding twice here with one key adds once")
     more("--type", metavar="T", help="what kind of task it is")
     more("--tag", action="append", metavar="T", help="a label; repeatable")
     more("--max-s", type=float, metavar="S", help="seconds until its program is stopped")

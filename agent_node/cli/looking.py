@@ -62,6 +62,8 @@ def render_status(report: Mapping[str, object], now: datetime) -> str:
     lines += _counts(report)
     if isinstance(report.get("disk_free_bytes"), int):
         lines.append(f"  disk     {size(whole(report, 'disk_free_bytes'))} free")
+    if report.get("clock_doubt"):
+        lines.append(f"  clock    {words(report, 'clock_doubt')}")
     kept = report.get("folders_kept")
     if isinstance(kept, dict) and kept.get("count"):
         told = counted(whole(kept, "count"), "old task")

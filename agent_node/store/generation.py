@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import StoreUnusable
 from ..plain_files import NotPlainFile, open_plain
 
-_SLOT = 256
+SLOT = 256
 COPIED = "this home is a copy of one that lay elsewhere, and that one may still run"
 
 
@@ -60,7 +60,8 @@ def machine_id() -> str:
 class GenerationFile:
     """Two slots written in turn, so that a torn write leaves the one before readable.
 
-    Behind them stands where the home lay last; versions that know nothing of it read past it.
+    Behind them stands where the home lay last, and then how late it was (passing.py); versions
+    that know nothing of these read past them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +76,7 @@ class GenerationFile:
         except FileNotFoundError:
             return None
         try:
-            raw = os.read(fd, 2 * _SLOT)
+            raw = os.read(fd, 2 * SLOT)
         finally:
             os.close(fd)
         return max(filter(None, _marks(raw)), key=lambda mark: mark.generation, default=None)
@@ -84,7 +85,7 @@ class GenerationFile:
         """Durable when it returns."""
         if self._fd < 0:
             self._open()
-        os.pwrite(self._fd, _render(mark), _SLOT * self._next)
+        os.pwrite(self._fd, _render(mark), SLOT * self._next)
         os.fdatasync(self._fd)
         self._next = 1 - self._next
 
@@ -95,7 +96,7 @@ class GenerationFile:
         except FileNotFoundError:
             return None
         try:
-            words = os.pread(fd, _SLOT, 2 * _SLOT).decode("ascii", "replace").split()
+            words = os.pread(fd, SLOT, 2 * SLOT).decode("ascii", "replace").split()
         finally:
             os.close(fd)
         if len(words) != len("path P folder F database D sum S".split()):
@@ -117,17 +118,17 @@ class GenerationFile:
             return
         if self._fd < 0:
             self._open()
-        os.pwrite(self._fd, _said(place).encode().ljust(_SLOT - 1) + b"\n", 2 * _SLOT)
+        os.pwrite(self._fd, _said(place).encode().ljust(SLOT - 1) + b"\n", 2 * SLOT)
         os.fsync(self._fd)
 
     def _open(self) -> None:
         self._fd = _plain(self._path, os.O_RDWR | os.O_CREAT)
-        first, second = _marks(os.pread(self._fd, 2 * _SLOT, 0))
+        first, second = _marks(os.pread(self._fd, 2 * SLOT, 0))
         newer_first = first is not None and (second is None or second.generation < first.generation)
         self._next = 1 if newer_first else 0
-        if os.fstat(self._fd).st_size < 2 * _SLOT:
+        if os.fstat(self._fd).st_size < 2 * SLOT:
             # The file has its full length from the start: later writes change no metadata.
-            os.pwrite(self._fd, b" " * (2 * _SLOT), 0)
+            os.pwrite(self._fd, b" " * (2 * SLOT), 0)
             os.fsync(self._fd)
             folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -151,20 +152,21 @@ def _plain(path: Path, flags: int) -> int:
 
 def _render(mark: Mark) -> bytes:
     text = f"generation {mark.generation} incarnation {mark.incarnation} machine {mark.machine}"
-    return _summed(text).encode().ljust(_SLOT - 1) + b"\n"
+    return summed(text).encode().ljust(SLOT - 1) + b"\n"
 
 
 def _said(place: Place) -> str:
-    return _summed(f"path {place.path} folder {place.folder} database {place.database}")
+    return summed(f"path {place.path} folder {place.folder} database {place.database}")
 
 
-def _summed(text: str) -> str:
+def summed(text: str) -> str:
+    """The text with its checksum, so that a torn slot is known as one."""
     return f"{text} sum {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _marks(raw: bytes) -> tuple[Mark | None, Mark | None]:
     """What the two slots hold; None where nothing whole stands."""
-    return _parse(raw[:_SLOT]), _parse(raw[_SLOT:])
+    return _parse(raw[:SLOT]), _parse(raw[SLOT:])
 
 
 def _parse(slot: bytes) -> Mark | None:

@@ -25,6 +25,7 @@ class Live:
     tasks_dir: Path | None = None
     artifacts_dir: Path | None = None  # None: no file is ever here
     idle_since: str | None = None
+    clock_doubt: str = ""  # why nothing is let go of by its age; empty: nothing is doubted
     ready: Ready | None = None  # what waits here; None: nobody has asked for it yet
     pages: dict[int, PageEnd] = field(default_factory=dict)  # of it, by what asks for the next one
     first_comer: int | None = None  # no lower `seq` can be the oldest READY; None: not known

@@ -72,6 +72,7 @@ def facts(tx: Transaction, query: Facts) -> NodeFacts:
         awaiting=awaiting_count(tx), budget_remaining_usd=remaining_usd(tx),
         retried=retried_count(tx), artifacts_missing=missing_count(tx), graphs=graph_count(tx),
         unaffordable=unaffordable, never_affordable=never,
+        clock_doubt=tx.live.clock_doubt,
     )  # fmt: skip
 
 

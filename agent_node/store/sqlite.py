@@ -165,8 +165,8 @@ class SqliteStore:
     def _note_idle(self, tx: Transaction) -> None:
         if self._counts.get("READY") or any(self._counts.get(state, 0) > 0 for state in _BUSY):
             self.live.idle_since = None
-        elif self.live.idle_since is None:
-            self.live.idle_since = tx.stamp
+        else:  # a clock that is put back must not make a node idle since a time to come
+            self.live.idle_since = min(self.live.idle_since or tx.stamp, tx.stamp)
 
     def read(self, query: Query[Answer]) -> Answer:
         """Answer from one consistent moment of the database."""

@@ -47,7 +47,7 @@ def add_task(  # noqa: PLR0913, PLR0917 - one option for each thing that a task 
     body: Annotated[str, typer.Option("--body", help="The work itself.")] = "",
     body_file: Annotated[str, typer.Option("--body-file", help="From a file, or - .")] = "",
     to: Annotated[str, typer.Option("--to", help="Straight to this node.")] = "",
-    key: Annotated[str, typer.Option("--key", help="Adding twice adds once.")] = "",
+    key: Annotated[str, typer.Option("--key", help="Adding twice to one queue adds once.")] = "",
     ref: Annotated[str, typer.Option("--ref", help="Its id elsewhere.")] = "",
     parent: Annotated[str, typer.Option("--parent", help="The task that made it.")] = "",
     after: After = None,

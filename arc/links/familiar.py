@@ -14,7 +14,6 @@ from agent_node.reports import (
     SECONDS_MAX,
     AgentReport,
     StatusReport,
-    check_of_one_mind,
     parse_report,
 )
 from agent_node.strict import JsonObject
@@ -126,7 +125,8 @@ def _report(learnt: _Learnt, line: bytes, at: int) -> StatusReport:
     if beats:
         said["agents"] = _beating(learnt.report.agents, beats)
     report = learnt.report._replace(**said)
-    check_of_one_mind(report)
+    if report.idle_since is not None and report.idle_since > report.written_at:
+        raise ValueError("idle since a time to come")
     return report
 
 
@@ -148,6 +148,8 @@ def _learnt_from(line: bytes, result: JsonObject) -> _Learnt | None:
         report = parse_report(result)
         places = [*_fields(line, result), *_heartbeats(line, report)]
     except (BadInput, ValueError):
+        return None
+    if report.idle_since != result.get("idle_since"):  # it was read as an earlier one
         return None
     found, at = [], line.find(b",")
     for begins, ends, read, what in sorted(places, key=lambda one: one[0]):

@@ -11,6 +11,7 @@ import pytest
 
 from agent_node.strict import JsonObject
 from arc.decisions.domains import Role
+from arc.decisions.node_rules import idle_seconds
 from arc.decisions.view import FleetView, NodeUnseen, Queue, QueueUnseen
 from arc.errors import (
     AnswerUnreadable,
@@ -105,7 +106,7 @@ LIES: dict[str, JsonObject] = {
     "idle with a million waiting": {"idle": True, "pending_count": 10**6},
     "less than nothing waiting": {"pending_count": -1, "idle": False},
     "a count that is no number": {"pending_count": float("nan"), "idle": False},
-    "idle since tomorrow": {"idle": True, "idle_since": "2031-01-01T00:00:00.000Z"},
+    "idle since nobody knows when": {"idle": True, "idle_since": None},
     "a time that is none": {"written_at": "yesterday"},
     "more free slots than slots": {"free_slots": 99},
     "another node's report": {"node": "loom"},
@@ -123,6 +124,17 @@ async def test_a_lying_report_is_unreadable_and_stops_no_other_node(
     view = await look({**nodes.links, "iris": iris})
     assert [node.name for node in view.seen] == ["forge", "loom"]
     assert [(node.name, node.rule) for node in view.unseen] == [("iris", "unreadable")]
+
+
+async def test_a_node_that_is_idle_since_a_time_to_come_is_seen(nodes: SomeNodes) -> None:
+    """Its clock was put back. Seen to fail: all it said was refused until the clock caught up."""
+    await nodes.view()
+    later: JsonObject = {"idle": True, "idle_since": "2031-01-01T00:00:00.000Z"}
+    iris = twisted(nodes.links["iris"], lambda do, result: {**result, **later})
+    view = await look({**nodes.links, "iris": iris})
+    (seen,) = (one for one in view.seen if one.name == "iris")
+    assert seen.report.idle_since == seen.report.written_at
+    assert idle_seconds(seen) == seen.age_s
 
 
 async def test_a_node_that_became_another_one_is_met_anew(nodes: SomeNodes) -> None:

@@ -105,6 +105,13 @@ def test_a_task_goes_straight_to_a_node_when_it_is_named(desk: Desk) -> None:
     assert desk.arc("tasks", "count", "--state", "READY").out == "1\n"
 
 
+def test_a_key_counts_in_the_queue_that_is_asked(desk: Desk) -> None:
+    """As docs/commands.md says of `--key`: elsewhere it is another task."""
+    for to, outcome in (("iris", "added"), ("iris", "exists"), ("loom", "added"), ("", "added")):
+        said = desk.arc("tasks", "add", "S", "--key", "k", *(("--to", to) if to else ()), "--json")
+        assert said.data["results"][0]["outcome"] == outcome
+
+
 def test_adding_twice_under_one_key_adds_once_and_other_content_is_a_conflict(desk: Desk) -> None:
     desk.arc("tasks", "add", "S", "--key", "k")
     again = desk.arc("tasks", "add", "S", "--key", "k", "--json")

@@ -12,8 +12,10 @@ import sys
 import pytest
 
 from agent_node import errors
+from agent_node.cli.around import LOOKS
 from agent_node.cli.catalogue import COMMANDS
 from agent_node.cli.running import _parser, _runnable
+from agent_node.replies import ASKS
 from tests.node.cli.desk import UID, Desk, a_task
 
 
@@ -257,3 +259,31 @@ def test_output_goes_to_the_stream_that_was_given(desk: Desk) -> None:
     stream = io.StringIO()
     desk.run("help", stdout=stream)
     assert stream.getvalue().startswith("agent-node COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(("pause",), True), (("add", "x"), True), (("cancel", UID), True),
+     (("status",), False), (("list",), False)],
+)  # fmt: skip
+def test_an_interrupted_change_may_have_happened_and_a_look_says_nothing(
+    desk: Desk, words: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: whoever interrupted a change was told nothing at all, with --json either."""
+    monkeypatch.setattr(type(desk.door), "__call__", _interrupted)
+    plain, as_json = desk.run(*words), desk.run(*words, "--json")
+    assert (plain.code, as_json.code) == (130, 130)
+    assert (plain.out, as_json.err) == ("", "")
+    if not told:
+        assert (plain.err, as_json.out) == ("", "")
+        return
+    assert plain.err.startswith(f"error[interrupted]: interrupted: {words[0]} was asked and may")
+    assert as_json.envelope["error"]["code"] == "interrupted"
+
+
+def _interrupted(*given: object, **more: object) -> dict[str, object]:
+    raise KeyboardInterrupt
+
+
+def test_what_is_said_to_look_only_looks() -> None:
+    assert set(ASKS) >= LOOKS

@@ -44,6 +44,16 @@ def test_an_empty_running_node_is_idle_since_its_last_task() -> None:
     assert (said["schema"], said["written_at"]) == ("fleet-status/1", iso(START))
 
 
+@pytest.mark.parametrize("facts", [
+    {"idle_since": "2026-03-12T03:45:00.000Z"},
+    {"idle_since": None, "last_task": {"ended_at": "2026-03-12T03:45:00.000Z"}},
+], ids=["by its own word", "by its last task"])  # fmt: skip
+def test_a_node_is_never_idle_since_a_time_to_come(facts: dict[str, Any]) -> None:
+    """The clock was put back. Seen to fail: a hub that read it believed nothing of the report."""
+    said = report(**facts)
+    assert (said["idle"], said["idle_since"]) == (True, said["written_at"])
+
+
 @pytest.mark.parametrize(
     ("idle", "why", "facts"),
     [
