@@ -15,6 +15,7 @@ from .task import UNDERWAY, State, Task
 from .text import size
 
 NO_AGENT, NO_DAEMON = "no_agent", "no_daemon"
+BY_NO_RULE = ""  # it is where it is because of what happened to it
 TEXT_MAX = 300  # characters of a reason; what was said at length stands in `show`
 SECONDS = slice(11, 19)  # of a moment as it is written: HH:MM:SS
 
@@ -136,7 +137,7 @@ def _pending(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Be
 
 
 def _retrying(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
-    return Because("", next_try(task, now) + _failure(task.attempts))
+    return Because(BY_NO_RULE, next_try(task, now) + _failure(task.attempts))
 
 
 def next_try(task: Task, now: datetime) -> str:
@@ -169,20 +170,20 @@ def _underway(task: Task, standing: Standing, node: NodeNow, now: datetime) -> B
     if node.stops is not None and node.stops.rule == NO_DAEMON:
         told += "; no daemon runs, the next one hears how it ended"
     agent = (task.claim or {}).get("agent")
-    return Because("", f"on agent {agent}{told}") if agent else None
+    return Because(BY_NO_RULE, f"on agent {agent}{told}") if agent else None
 
 
 def _moving(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
     peer = standing.peer or "another node"
     way = {State.ESCROW: f"on its way to {peer}", State.HELD: f"on its way here from {peer}",
            State.MOVED: f"now on {peer}"}  # fmt: skip
-    return Because("", way[State(task.state)])
+    return Because(BY_NO_RULE, way[State(task.state)])
 
 
 def _word(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
     """Of what ended otherwise than well, or waits for a person: what was said of it then."""
     said = task.failure_reason or standing.stopping or standing.word
-    return Because("", said) if said else None
+    return Because(BY_NO_RULE, said) if said else None
 
 
 def _nothing(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:

@@ -21,10 +21,10 @@ from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
 from .owing import tell_owed
+from .quitting import signals
 from .reception import Reception
 from .schedule import RunTold, Schedule
 from .settings import FleetSettings
-from .signals import signals
 from .steady import may_forget
 
 if TYPE_CHECKING:

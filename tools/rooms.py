@@ -95,7 +95,7 @@ ROOMS = (
              " history_rows history_seen history_shares history_slots log_lines")),
     Room("The hub itself",
          "Its settings, its time, and how its parts are put together.",
-         hub("__init__ __main__ errors settings schedule hub running signals exhausted fuse"
+         hub("__init__ __main__ errors settings schedule hub running quitting exhausted fuse"
              " allowance listening keys setup upgrade_package unit")),
     Room("fleet.yaml",
          "Read with every fault named by its line, checked, explained, and edited in place.",
