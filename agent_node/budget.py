@@ -118,6 +118,11 @@ def amount_of(text: str) -> Decimal:
     return Decimal(text)
 
 
+def is_spent(left_usd: str) -> bool:
+    """Whether nothing is left of a limit: below zero, as it is told, where more was spent."""
+    return Decimal(left_usd) <= NOTHING
+
+
 def plus(one: Decimal, other: Decimal) -> Decimal:
     """The exact sum."""
     return _EXACT.add(one, other)

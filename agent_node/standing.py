@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .budget import URGENT, amount_of
+from .budget import URGENT, is_spent
 from .clock import iso
 from .commands import Because
 from .queries import Query
@@ -70,7 +70,7 @@ def _stops(report: JsonObject, disk_needed: int) -> Because | None:
 
 def _no_money(report: JsonObject) -> Because | None:
     left = report.get("budget_remaining_usd")
-    if left is None or amount_of(str(left)) > 0:
+    if left is None or not is_spent(str(left)):
         return None
     return Because("over_budget", "nothing of today's money is left; more from midnight UTC on")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from .budget import amount_of
+from .budget import is_spent
 from .capabilities import powers_of
 from .clock import iso, parse_iso
 from .config import NodeSettings
@@ -234,6 +234,6 @@ def _over_budget(facts: NodeFacts) -> Iterator[str]:
         yield (f"{others} wait for money (over_budget): raise a limit, or wait for midnight UTC"
                " where it is a day's")  # fmt: skip
     ready, left = facts.counts.get(State.READY, 0), facts.budget_remaining_usd
-    if ready and left is not None and amount_of(left) <= 0:
+    if ready and left is not None and is_spent(left):
         yield (f"{ready} READY wait for money (over_budget): nothing of today's is left;"
                " raise the limit, or wait for midnight UTC")  # fmt: skip

@@ -233,5 +233,5 @@ def _fault(error: Exception, name: str, around: Around) -> NodeError:
     line = trace.tb_lineno if trace else 0
     return Fault(
         f"agent-node {name}: ended early: {type(error).__name__}: {error} ({code}:{line}); "
-        "the daemon and the queue were left as they were"
+        "what it asked for may have happened: look before you type it again"
     )

@@ -9,9 +9,10 @@ import signal
 import time
 from argparse import ArgumentParser, Namespace
 
-from agent_node.config import read_settings
+from agent_node.config import NodeSettings, read_settings
 from agent_node.envelope import Answer
-from agent_node.errors import NodeError
+from agent_node.errors import BadSettings, NodeError
+from agent_node.home import Home
 
 from .around import Around
 from .catalogue import Runnable
@@ -75,19 +76,35 @@ def stop(options: Namespace, around: Around) -> Answer:
     from agent_node.starting import daemon_pid, has_unit, systemctl
 
     home = around.home
-    settings = read_settings(home.config)
     pid = daemon_pid(home)
-    data = {"node": settings.name, "pid": pid, "stopped": pid is not None and not options.dry_run,
+    name, grace_s, warnings = _whom(home, pid)
+    data = {"node": name, "pid": pid, "stopped": pid is not None and not options.dry_run,
             "dry_run": bool(options.dry_run)}  # fmt: skip
     if pid is None:
-        return Answer(data, f"{settings.name}: no daemon runs")
+        return Answer(data, f"{name}: no daemon runs")
     if options.dry_run:
-        return Answer(data, f"dry run, nothing changed: {settings.name}: would stop pid {pid}")
-    patience_s = settings.stop_grace_s + STOP_MORE_S
+        said = f"dry run, nothing changed: {name}: would stop pid {pid}"
+        return Answer(data, said, warnings=warnings)
+    patience_s = grace_s + STOP_MORE_S
     if has_unit(home, around.environ):
         systemctl("stop", around.environ, patience_s=patience_s)
     _end(pid, patience_s)  # it may have been started otherwise
-    return Answer(data, f"{settings.name}: stopped; start it with: {typed(around, 'start')}")
+    said = f"{name}: stopped; start it with: {typed(around, 'start')}"
+    return Answer(data, said, warnings=warnings)
+
+
+def _whom(home: Home, pid: int | None) -> tuple[str, int, tuple[str, ...]]:
+    """The node's name, its daemon's grace, and what is wrong with node.toml: a daemon that runs has
+    read another one, and a slip in it keeps nobody from stopping that.
+    """
+    try:
+        settings = read_settings(home.config)
+    except BadSettings as error:
+        if pid is None:
+            raise
+        usual = NodeSettings(name=home.root.name)
+        return str(home.root), usual.stop_grace_s, (f"{error}; no daemon starts with it",)
+    return settings.name, settings.stop_grace_s, ()
 
 
 def typed(around: Around, verb: str) -> str:

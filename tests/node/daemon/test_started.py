@@ -49,6 +49,18 @@ def test_what_a_stopped_node_tells_to_type_names_its_home(node: Node) -> None:
     assert typed == f"AGENT_NODE_HOME={shlex.quote(str(node.home))} agent-node start"
 
 
+def test_a_slip_in_node_toml_keeps_nobody_from_stopping_the_daemon(node: Node) -> None:
+    """Seen to fail: exit 2 with the line of the slip, and the daemon ran on."""
+    daemon = node.start()
+    (node.home / "node.toml").write_text("name = 3.5\n")
+    said = node.cli("stop")
+    assert said["data"]["stopped"] is True
+    (warning,) = said["warnings"]
+    assert "node.toml:1" in warning
+    assert "no daemon starts with it" in warning
+    assert daemon.ended() == 0
+
+
 def test_systemd_is_given_the_whole_grace_to_stop_a_daemon(
     make_node: MakeNode, tmp_path: Path, bell: Bell, gate: Bell
 ) -> None:

@@ -19,8 +19,10 @@ from agent_node.budget import Money
 from agent_node.budget_words import Budgets, ScopeFacts, SetBudget
 from agent_node.clock import iso
 from agent_node.graph_words import Awaits, EndTold, NoteEnds, Parent, Spawn, TakeBack
+from agent_node.standing import _no_money
 from agent_node.status import _needs_you
 from agent_node.store.sqlite import SqliteStore
+from agent_node.strict import JsonObject
 from tests.builders import Ending, NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
@@ -90,6 +92,23 @@ def test_what_waits_for_money_needs_a_person(node: NodeAtHand) -> None:
     node.finish(first, cost_usd="1")
     facts = node.facts()
     assert "nothing of today's" not in str(_needs_you(facts, (), facts.agents))
+
+
+def test_a_node_that_spent_more_than_its_day_says_so(node: NodeAtHand) -> None:
+    """Seen to fail: an amount below zero was none, so the daemon ended with a fault at the first
+    task that waited, began no more, and no command of the node could look.
+    """
+    node.has(a_task(1), a_task(2))
+    node.finish(node.claimed(), cost_usd="12.5")
+    facts = node.facts()
+    assert facts.budget_remaining_usd == "-2.5"
+    said = " ".join(map(str, _needs_you(facts, (), facts.agents)))
+    assert "1 READY wait for money (over_budget): nothing of today's is left" in said
+    report: JsonObject = {"budget_remaining_usd": facts.budget_remaining_usd}
+    no_money = _no_money(report)
+    assert no_money is not None
+    assert no_money.rule == "over_budget"
+    assert _no_money({"budget_remaining_usd": "0.01"}) is None
 
 
 def test_what_node_toml_says_now_frees_what_waited_for_it(node: NodeAtHand) -> None:
