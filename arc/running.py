@@ -17,6 +17,7 @@ from .allowance import set_allowance
 from .endings import Endings
 from .errors import ArcError, LinkError, MachineFailed, OtherHub
 from .exhausted import say_what_is_exhausted
+from .forgetting import Forgetting
 from .journal_work import CRON, FILES, WATCH
 from .listening import Listening
 from .looking import look
@@ -60,9 +61,11 @@ class Upkeep:
     complained: str = ""
     sources_of: FleetSettings | None = None  # whose sources of work are remembered; None: not yet
     wall: WallWatch = field(init=False)
+    forgetting: Forgetting = field(init=False)
 
     def __post_init__(self) -> None:
         self.wall = WallWatch(self.hub.clock)
+        self.forgetting = Forgetting(self.hub)
 
     async def keep(self) -> None:
         """Until it is cancelled."""
@@ -78,7 +81,7 @@ class Upkeep:
         await self._take(
             self._follow_file, self._allow, self.hub.follow_words, self.listening.follow,
             self._tell_owed, self._forget_sources, self._keep_door, self._keep_time,
-            self._put_right, self._prune, self._tell_ends,
+            self._put_right, self._prune, self._tell_ends, self.forgetting.go_on,
         )  # fmt: skip
 
     async def before_all(self) -> None:

@@ -8,15 +8,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_node.clock import Clock, iso, parse_iso
-from agent_node.commands import Wake
-from agent_node.desk import Session
+from agent_node.commands import Command, Forget, Wake
+from agent_node.desk import Outcome, Session
 from agent_node.errors import BadInput, DiskBroken, NodeError
 from agent_node.home import Home, HomeLock, check_home
 from agent_node.lines import line_of
 from agent_node.opening import opened
+from agent_node.passing import Passing
 from agent_node.replies import Answers
 from agent_node.report import withdraw
 from agent_node.strict import LINE_MAX, JsonObject, decode_object
@@ -36,6 +37,9 @@ from .answers import (
     text_of,
     unanswered,
 )
+
+if TYPE_CHECKING:
+    from agent_node.store.sqlite import SqliteStore
 
 log = logging.getLogger("arc.links")
 
@@ -78,6 +82,7 @@ class InboxLink:
         self.requests = 0
         self.met: Met | None = None
         self._home, self._words, self._clock = Home(home), words, clock
+        self._passing = Passing(self._home.generation, clock)
         self._held = ExitStack()
         self._answers: Answers | None = None
         self._session = Session("hub")
@@ -125,12 +130,20 @@ class InboxLink:
             self._assume(self._answers)
 
     def _assume(self, answers: Answers) -> None:
-        from agent_node.store.sqlite import SqliteStore  # loaded by now: it is open
-
-        store, money = answers.desk.store, answers.desk.settings.money
-        assert isinstance(store, SqliteStore), "this queue is a file beside the hub"
+        money = answers.desk.settings.money
         assumed = replace(money, assume_usd=self._assume_usd or money.assume_usd)
-        store.spend_within(assumed, from_now_on=False)
+        _file(answers).spend_within(assumed, from_now_on=False)
+
+    def doubt(self) -> str:
+        """Why nothing here may be let go of by its age now; empty: it may. Its status says so."""
+        live = _file(self._open()).live
+        live.clock_doubt = self._passing.look()
+        return live.clock_doubt
+
+    def forget(self) -> bool:
+        """Let go of a little of what ended long ago, by a node's own rules; whether more may go."""
+        little = Forget()
+        return self._apply(self._open(), little) >= little.limit
 
     async def listen(self, heard: EventHeard) -> None:
         """Tell `heard` when work may have come in."""
@@ -201,12 +214,16 @@ class InboxLink:
         now = self._clock.boottime()
         if now - self._woke_at >= WAKE_EVERY_S:
             self._woke_at = now
-            try:
-                answers.desk.store.apply(Wake())
-            except NodeError as error:
-                if answers.desk.store.broken:
-                    self._break_off(str(error))
-                raise NodeUnreachable(self.name, f"{error}; nothing was asked") from error
+            self._apply(answers, Wake())
+
+    def _apply(self, answers: Answers, command: Command[Outcome]) -> Outcome:
+        """What it owes nobody an answer for."""
+        try:
+            return answers.desk.store.apply(command)
+        except NodeError as error:
+            if answers.desk.store.broken:
+                self._break_off(str(error))
+            raise NodeUnreachable(self.name, f"{error}; nothing was asked") from error
 
     def _report(self, answers: Answers, fields: JsonObject) -> JsonObject:
         """What it says of itself; the same as just now where nothing was written meanwhile and
@@ -250,6 +267,14 @@ class InboxLink:
                         "what is really there; nothing was asked")  # fmt: skip
         withdraw(self._home)
         self._broke(self._broken)
+
+
+def _file(answers: Answers) -> SqliteStore:
+    from agent_node.store.sqlite import SqliteStore  # loaded by now: it is open
+
+    store = answers.desk.store
+    assert isinstance(store, SqliteStore), "this queue is a file beside the hub"
+    return store
 
 
 def _stands_still(status: JsonObject) -> bool:
