@@ -86,8 +86,8 @@ ROOMS = (
          "Carrying out moves in steps that may be repeated; what was seen, decided and moved.",
          hub("transfer telling owing stood settling endings fencing reowning durable fences lease"
              " journal journal_disk journal_tables journal_nodes journal_ends journal_outbox"
-             " journal_runs journal_words journal_ties journal_lives journal_ahead steady forgetting outbox"
-             " leaving custody"
+             " journal_runs journal_words journal_ties journal_lives journal_ahead steady outbox"
+             " leaving custody forgetting"
              " doubted entitling settlements graph_cancels artifacts bringing"
              " journal_work journal_notices journal_deliveries adding polling dead_answers"
              " delivering apart"
