@@ -10,6 +10,7 @@ from agent_node.strict import JsonObject, JsonValue
 from arc.doubted import PATIENCE_S, Doubted
 from arc.operations.page_now import page_now
 from arc.operations.status import status
+from arc.schedule import Schedule
 from arc.settings import NotifyEntry
 from tests.builders import uid
 from tests.sensors.test_circles import ten_minutes, waits
@@ -65,6 +66,7 @@ def everything_happens(day: Scene) -> None:
     is_told_nothing(day)
     is_doubted(day)
     day.hub.complaint = "line 3: nodse"
+    day.hub.schedule = Schedule(day.hub)  # a page is told by a hub that runs
 
 
 def asked(day: Scene) -> dict[str, int]:
