@@ -29,22 +29,27 @@ def why_missing(agent: AgentSettings) -> str:
         return ""
     if agent.cwd is not None and not os.path.isdir(agent.cwd):
         return f"there is no folder {safe_text(agent.cwd)} here, its cwd"
-    place = agent.run[0]
-    if not _is_its_own(agent):
-        return ""
-    if "/" in place:
-        place = os.path.join(agent.cwd or "", place)
-    if shutil.which(place) is not None:
+    if not _is_its_own(agent) or program_of(agent) is not None:
         return ""
     return f"there is no program {safe_text(agent.run[0])} here"
 
 
+def program_of(agent: AgentSettings) -> str | None:
+    """Where its program lies. An entry of PATH that is empty or relative is looked for in its cwd;
+    without one it means each task's new folder, where no program lies.
+    """
+    name, cwd = agent.run[0], agent.cwd
+    if "/" in name:
+        return shutil.which(os.path.join(cwd or "", name))
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    places = [os.path.join(cwd or "", entry) for entry in entries]
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, places)))
+
+
 def _is_its_own(agent: AgentSettings) -> bool:
     """Whether its program is the node's, and is not looked for in a task's folder."""
-    if "/" in agent.run[0]:
-        return os.path.isabs(agent.run[0]) or agent.cwd is not None
-    path = os.environ.get("PATH", os.defpath)
-    return all(map(os.path.isabs, path.split(os.pathsep)))
+    name = agent.run[0]
+    return "/" not in name or os.path.isabs(name) or agent.cwd is not None
 
 
 class Programs:
