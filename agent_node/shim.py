@@ -39,7 +39,8 @@ _PROGRAM_TREE_LOCK = 3  # the only descriptor beyond 0, 1 and 2 that a program i
 # Python ignores some signals and a daemon's parent may have ignored others; a program starts clean.
 _BACK_TO_DEFAULT = [number for number in signal.valid_signals() if number not in (9, 19, 32, 33)]
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.ENOMEM)
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+# Also what is empty or half written, is being written just now, or is a link that leads nowhere.
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC, errno.ETXTBSY, errno.ELOOP)
 _VERDICT_PATIENCE_S = 600.0
 _VERDICT_PAUSE_S = (0.1, 30.0)  # first and longest pause between tries on a full disk
 
@@ -125,7 +126,7 @@ def attend(
 
 
 def _is_absent(error: OSError | ValueError, program: str) -> bool:
-    """Whether there is nothing to be run of this name, or nothing that may be."""
+    """Whether there is nothing to be run of this name, or nothing that can be or may be."""
     if not isinstance(error, OSError) or error.filename != program:
         return False
     return error.errno in _ABSENT

@@ -20,7 +20,14 @@ _ATTEMPT = (
     "blamed",
 )  # fmt: skip
 ATTEMPTS_MAX = 100  # the last so many travel and are shown; their numbers go on all the same
-_ATTEMPTS_OF = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LIMIT :most"
+_LAST = f"SELECT {', '.join(_ATTEMPT)} FROM {ATTEMPTS} ORDER BY n DESC LIMIT :most"
+# What was put back before it cost a try or a cent says nothing of the task, and there is no bound
+# to it: a program that cannot be started, day after day, must not make a task's costs forgotten.
+_ATTEMPTS_OF = f"""
+SELECT {', '.join(_ATTEMPT)} FROM (SELECT * FROM {ATTEMPTS}
+  ORDER BY outcome IS 'requeued' AND counted = 0 AND cost_usd IS NULL, n DESC LIMIT :most)
+ ORDER BY n DESC
+"""
 
 
 def attempts_of(db: sqlite3.Connection, uid: str) -> list[JsonValue]:
@@ -39,7 +46,7 @@ def attempts_page(tx: Transaction, query: AttemptsPage) -> tuple[JsonObject, ...
     """
     asked = {"uid": query.uid, "most": query.limit, "after": query.after}
     if query.after is None:
-        last = [_attempt_on_wire(row) for row in tx.db.execute(_ATTEMPTS_OF, asked)]
+        last = [_attempt_on_wire(row) for row in tx.db.execute(_LAST, asked)]
         return tuple(one for one in reversed(_shortened(last)) if isinstance(one, dict))
     kept, left = list[JsonObject](), HISTORY_MAX
     for row in tx.db.execute(_AFTER, asked):

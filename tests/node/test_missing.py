@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from agent_node.attempts import AttemptFolder
 from agent_node.commands import Result
 from agent_node.config import AgentSettings, NodeSettings
-from agent_node.missing import HELD_MAX_S, LOOK_S, SOON_S, Programs, why_missing
+from agent_node.missing import HELD_MAX_S, LOOK_S, SOON_S, WRITTEN_S, Programs, why_missing
 from agent_node.output import Count
 from agent_node.runs import Judging, Run
 from agent_node.store.live import Live
@@ -82,6 +83,54 @@ def test_what_is_there_and_does_not_start_is_left_alone_twice_as_long_each_time(
     assert len(held.programs.there()) == 1
 
 
+def test_slots_that_fail_together_are_one_failure_and_are_told_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Seen to fail: five slots that ended at once held an agent for 300 s, with five lines of log,
+    since each named the folder of its own task.
+    """
+    held = Held(installed(tmp_path / "claude"))
+    for wait in (30.0, 60.0):
+        for n in range(5):
+            why = f"could not start 'claude' in '/tasks/{n}/{wait}': [Errno 8] Exec format error"
+            held.fails(replace(COULD_NOT, because=why))
+            held.clock.advance(0.1)
+        held.clock.advance(wait - 0.6)
+        assert held.programs.there() == []
+        held.clock.advance(SOON_S)
+        assert len(held.programs.there()) == 1
+    assert capfd.readouterr().err.count('"program_') == 1
+    held.programs.started("iris")
+    assert '"program_found"' in capfd.readouterr().err
+    held.fails(replace(COULD_NOT, because="[Errno 8] Exec format error"))
+    held.clock.advance(30.0)
+    held.programs.there()
+    held.fails(replace(COULD_NOT, because="[Errno 26] Text file busy"))
+    assert capfd.readouterr().err.count('"program_missing"') == 2, "another cause is told"
+
+
+def test_a_program_that_was_replaced_is_tried_at_once_and_one_that_is_written_a_little_later(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Seen to fail: what was mended within a second was left alone for minutes."""
+    held = Held(installed(tmp_path / "claude"))
+    held.fails()
+    installed(tmp_path / "new")
+    (tmp_path / "new").rename(tmp_path / "claude")
+    held.clock.advance(SOON_S)
+    assert len(held.programs.there()) == 1
+    assert '"program_found"' in capfd.readouterr().err
+    held.fails()
+    for moment in range(1, 5):
+        os.utime(tmp_path / "claude", (moment, moment))
+        held.clock.advance(WRITTEN_S - 1)
+        assert held.programs.there() == [], "it is still being written"
+    held.clock.advance(SOON_S)
+    assert held.programs.there() == []
+    held.clock.advance(WRITTEN_S)
+    assert len(held.programs.there()) == 1
+
+
 def test_only_what_could_not_start_for_want_of_its_program_is_excused(tmp_path: Path) -> None:
     held = Held(installed(tmp_path / "claude"))
     assert held.fails(replace(COULD_NOT, missing=False)) is FAILED, "E2BIG, a disk that failed"
@@ -98,7 +147,13 @@ def test_only_what_could_not_start_for_want_of_its_program_is_excused(tmp_path: 
 @pytest.mark.parametrize(("fields", "path", "why"), [
     ({"run": ("sh",)}, None, ""),
     ({"run": ("no-such-program",)}, None, "there is no program no-such-program here"),
-    ({"run": ("no-such-program",)}, "/bin:bin", ""),  # beside a task it may be
+    ({"run": ("no-such-program",)}, "/bin:", "there is no program no-such-program here"),
+    ({"run": ("no-such-program",)}, "/bin:bin", "there is no program no-such-program here"),
+    ({"run": ("sh",)}, ":/bin", ""),
+    ({"run": ("sh",)}, ":bin", "there is no program sh here"),
+    ({"run": ("sh",), "cwd": "/"}, "/no:bin", ""),
+    ({"run": ("sh",), "cwd": "/bin"}, "/no:", ""),
+    ({"run": ("no-such-program",), "cwd": "/"}, ":bin", "there is no program no-such-program here"),
     ({"run": ("./tool",)}, None, ""),
     ({"run": ("./tool",), "cwd": "/"}, None, "there is no program ./tool here"),
     ({"run": ("sh",), "cwd": "/no/such"}, None, "there is no folder /no/such here, its cwd"),
@@ -107,6 +162,10 @@ def test_only_what_could_not_start_for_want_of_its_program_is_excused(tmp_path: 
 def test_what_is_said_to_be_missing(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], path: str | None, why: str
 ) -> None:
+    """Seen to fail: one entry that is empty or relative, as of `PATH="$PATH:"`, turned it all off,
+    and a queue died for want of a program without a word.
+    """
+    monkeypatch.chdir("/")  # where a `bin` lies, which no task finds
     if path is not None:
         monkeypatch.setenv("PATH", path)
     agent = AgentSettings(name="iris", **fields)

@@ -125,6 +125,27 @@ def test_what_is_there_and_cannot_be_started_is_left_alone_and_no_task_pays(
     assert stands(node)[0] == 0
 
 
+def test_a_program_that_is_being_replaced_costs_no_task_a_try(
+    make_node: MakeNode, tmp_path: Path
+) -> None:
+    """Seen to fail: a file that was empty for a moment, or that somebody was still writing, killed
+    the tasks of that moment, for a name that is found was all that counted.
+    """
+    empty, busy = tmp_path / "empty", tmp_path / "busy"
+    install(empty, "")
+    install(busy)
+    two = with_program(empty, slots=1), with_program(busy, slots=1).replace("iris", "loom")
+    node = make_node(agents="".join(two))
+    with busy.open("ab"):
+        daemon = node.start()
+        uids = [node.add("true", max_attempts=1) for _ in range(2)]
+        for word in ("Exec format error", "Text file busy"):
+            daemon.hear(word)
+        for uid in uids:
+            assert node.until(uid, "READY")["failures"] == 0
+    assert [one["held"] for one in stands(node)[1]] == ["missing"] * 2
+
+
 def test_a_program_beside_its_task_is_the_tasks_own(make_node: MakeNode) -> None:
     """What is looked for in each task's folder may be there for the next one: no agent is held."""
     node = make_node(agents='[[agent]]\nname = "iris"\nrun = ["./tool"]\n')

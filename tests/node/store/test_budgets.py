@@ -21,8 +21,10 @@ from agent_node.clock import iso
 from agent_node.graph_words import Awaits, EndTold, NoteEnds, Parent, Spawn, TakeBack
 from agent_node.standing import _no_money
 from agent_node.status import _needs_you
+from agent_node.store.past_attempts import ATTEMPTS_MAX
 from agent_node.store.sqlite import SqliteStore
 from agent_node.strict import JsonObject
+from arc.custody import left_by
 from tests.builders import Ending, NodeAtHand, a_task, rule_of, uid, xfer
 from tests.node.store.test_sqlite import Sqlite
 
@@ -565,6 +567,28 @@ def test_what_is_set_aside_before_a_claim_takes_no_event_of_it(node: NodeAtHand)
     node.start(got)
     told = [event["event"] for event in node.events(uid(2))]
     assert told == ["task_added", "task_claimed", "task_started"]
+
+
+def test_what_was_put_back_at_no_cost_makes_no_cost_and_no_try_forgotten(
+    node: NodeAtHand, tmp_path: Path
+) -> None:
+    """Seen to fail: a hundred attempts that could not start for want of their program were all
+    that its next node heard of a task, which could cost there once more what it may cost.
+    """
+    loom = NodeAtHand(Rich(Money("10", assume_usd="1")), tmp_path / "loom", "loom")
+    node.has(a_task(1, max_cost_usd="2"))
+    node.finish(node.claimed(), "failed", cost_usd="1.5", error_kind="crash")
+    node.wake(after=600)
+    for _ in range(ATTEMPTS_MAX + 20):
+        node.finish(node.claimed(), "requeued", message="could not start")
+    given = node.gives_away(xfer(1), node.task(uid(1)))
+    told = [one for one in given.attempts if isinstance(one, dict)]
+    assert [one["n"] for one in told] == [1, *range(23, ATTEMPTS_MAX + 22)]
+    assert left_by(given)["cost_usd"] == "1.5"
+    loom.takes(xfer(1), given, giver="iris")
+    loom.claimed()
+    assert amounts(loom)[1] == "0.5"
+    loom.close()
 
 
 @pytest.mark.parametrize(("kind", "event"), [
