@@ -19,7 +19,7 @@ from .evidence import (
 from .failpoints import failpoint
 from .other_evidence import Unseen, judge_other
 from .processes import read_boot_id
-from .results import judge_end
+from .results import cut_short, judge_end
 from .runs import Run
 from .verdicts import read_verdict
 
@@ -68,11 +68,14 @@ def _from_verdict(run: Run) -> Result | None:
 
 
 def _cut_short(run: Run, why: str) -> Result:
-    """Interrupted; but an attempt whose program never started costs the task nothing at all.
+    """Interrupted, at what its program had written by then that it costs; but an attempt whose
+    program never started costs the task nothing at all.
 
     A missing record proves that only in the boot in which it would have been written, and only
     where nobody heard of a start: a power cut and the program itself can empty a file.
     """
     same_boot = run.boot_id == read_boot_id()
     never_started = not run.started and same_boot and read_shim_record(run.folder) is None
-    return Result("requeued" if run.requeue or never_started else "interrupted", message=why)
+    if never_started:
+        return Result("requeued", message=why)
+    return cut_short(read_answer(run.folder), why, requeue=run.requeue)

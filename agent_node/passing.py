@@ -12,8 +12,10 @@ from .plain_files import open_plain
 from .store.generation import SLOT, summed
 
 DAY_S = 86_400.0
-# So far the wall may go beyond what is known to have gone by: a machine that is off counts nothing.
+# So far the wall may go beyond what is known to have gone by: a machine that is off counts nothing,
+# one that runs counts every second, and only drifts.
 BEYOND_S = 7 * DAY_S
+DRIFT_S = DAY_S
 KEEP_S = 30 * DAY_S  # what ended before a doubt began is kept for as long anyway
 PLACE = 3 * SLOT  # in the generation file, behind where the home lay
 
@@ -25,14 +27,17 @@ class Mark(NamedTuple):
     since_boot_s: float
     boot_id: str
     doubt_s: float = 0.0  # that have still to go by before the wall is believed again; 0: it is
+    behind_s: float = 0.0  # the same of a wall that was put back; 0: it was not
+    beyond_s: float = DRIFT_S  # that the wall may still go beyond our count in this boot
 
 
 class Passing:
     """The wall of one machine, held against the seconds since its boot.
 
     Over a reboot these are a lower bound: nobody knows how long the machine was off. So the wall
-    may run ahead of them by a week; beyond that it is doubtful until it is put right, or until as
-    much time has surely gone by as what had ended by then is kept for.
+    may run ahead of them by a week, once in each boot, and else by a day in all; beyond that it is
+    doubtful until it is put right, or until as much time has surely gone by as what had ended by
+    then is kept for. A wall that was put back is not followed for as long, so that it may return.
     """
 
     def __init__(self, generation: Path, clock: Clock) -> None:
@@ -57,12 +62,25 @@ def moved_on(mark: Mark | None, clock: Clock) -> Mark:
         return here
     same = boot == mark.boot_id
     went = max(here.since_boot_s - (mark.since_boot_s if same else 0.0), 0.0)
-    counted = mark.wall_s + went
-    if wall - counted <= BEYOND_S:
+    kept = here._replace(wall_s=mark.wall_s + went, beyond_s=mark.beyond_s if same else BEYOND_S)
+    ahead = wall - kept.wall_s
+    if ahead > kept.beyond_s:
+        left = mark.doubt_s - went if mark.doubt_s else KEEP_S
+        return kept._replace(doubt_s=left) if left > 0 else here
+    if ahead < -DRIFT_S:
         # A machine without a battery begins each boot long ago: it is at least as late as before.
-        return here if same else here._replace(wall_s=max(wall, counted))
-    left = mark.doubt_s - went if mark.doubt_s else KEEP_S
-    return here._replace(wall_s=counted, doubt_s=left) if left > 0 else here
+        left = mark.behind_s - went if mark.behind_s else KEEP_S
+        return kept._replace(behind_s=left) if left > 0 else here
+    return _agreed(kept, max(ahead, 0.0))
+
+
+def _agreed(kept: Mark, ahead: float) -> Mark:
+    """As late as the wall shows, if that is later. What it went beyond our count is used up, and by
+    more than a drift, which is the time that the machine was off, so is the week of this boot.
+    """
+    left = kept.beyond_s - ahead
+    return kept._replace(wall_s=kept.wall_s + ahead,
+                         beyond_s=min(left, DRIFT_S) if ahead > DRIFT_S else left)  # fmt: skip
 
 
 def doubt_of(mark: Mark, clock: Clock) -> str:
@@ -86,12 +104,13 @@ def read_mark(path: Path) -> Mark | None:
         words = os.pread(fd, SLOT, PLACE).decode("ascii", "replace").split()
     finally:
         os.close(fd)
-    if len(words) != len("wall W since S boot B doubt D sum C".split()):
+    if len(words) != len("wall W since S boot B doubt D behind P beyond L sum C".split()):
         return None
     try:
-        mark = Mark(float(words[1]), float(words[3]), words[5], float(words[7]))
+        wall, since, *left = (float(words[at]) for at in (1, 3, 7, 9, 11))
     except ValueError:
         return None
+    mark = Mark(wall, since, words[5], *left)
     return mark if _said(mark).split() == words else None
 
 
@@ -106,4 +125,5 @@ def _write_mark(path: Path, mark: Mark) -> None:
 
 def _said(mark: Mark) -> str:
     return summed(f"wall {mark.wall_s:.3f} since {mark.since_boot_s:.3f} boot {mark.boot_id}"
-                   f" doubt {mark.doubt_s:.3f}")  # fmt: skip
+                   f" doubt {mark.doubt_s:.3f} behind {mark.behind_s:.3f}"
+                   f" beyond {mark.beyond_s:.3f}")  # fmt: skip

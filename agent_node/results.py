@@ -18,9 +18,8 @@ def judge_end(verdict: Verdict, answer: Answer, *, requeue: bool) -> Result:
         text = f"{verdict.survivors} of its processes could not be killed"
         return Result("unproved", message=text, duration_s=verdict.duration_s)
     if verdict.kind == "stopped":
-        stopped = Result("interrupted", message=verdict.because, duration_s=verdict.duration_s,
-                         cost_usd=answer.cost_usd, tokens=dict(answer.tokens) or None)  # fmt: skip
-        return replace(stopped, kind="requeued") if requeue else stopped
+        stopped = cut_short(answer, verdict.because, requeue=requeue)
+        return replace(stopped, duration_s=verdict.duration_s)
     if verdict.kind == "timeout":
         return _failed(verdict, answer, "timeout", verdict.because)
     if verdict.kind == "could_not_start":
@@ -40,6 +39,14 @@ def judge_end(verdict: Verdict, answer: Answer, *, requeue: bool) -> Result:
         duration_s=verdict.duration_s,
         exit_code=verdict.exit_code,
     )
+
+
+def cut_short(answer: Answer, why: str, *, requeue: bool) -> Result:
+    """The end of an attempt that did not end by itself: what it left counts for nothing, and what
+    it said that it cost was spent.
+    """
+    return Result("requeued" if requeue else "interrupted", message=why, cost_usd=answer.cost_usd,
+                  tokens=dict(answer.tokens) or None)  # fmt: skip
 
 
 def _failed(verdict: Verdict, answer: Answer, kind: str, message: str) -> Result:

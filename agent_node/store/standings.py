@@ -23,9 +23,10 @@ _GONE = """
 SELECT m.uid, m.peer FROM json_each(?) j CROSS JOIN tombstone m ON m.uid = j.value
  WHERE m.peer IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = m.uid)
 """
-# By the index of those events that are no attempt's.
+# By the index of those events that are no attempt's; these three tell of one all the same.
 _WORD = """
 SELECT because FROM event WHERE uid = ? AND n IS NULL AND uid IS NOT NULL
+   AND event NOT IN ('task_adopted', 'task_stalled', 'task_validating')
  ORDER BY seq DESC LIMIT 1
 """
 _WORDLESS = (State.CANCELLED, State.FAILED, State.DEAD_LETTERED, State.PARKED)

@@ -26,7 +26,7 @@ from arc.decisions.limits import HealthLimits
 from arc.decisions.sounding import Sounds, signs_of
 from arc.displaced import displaced_by
 from arc.errors import ArcError, NodeCannotServe
-from arc.journal_disk import disk_failed_lately
+from arc.journal_disk import disk_failed_lately, word_in_the_way
 from arc.links import Link, Met
 from arc.replaced import remember_met, replaced_now
 from arc.secret_files import BadSecret, read_secret
@@ -111,9 +111,10 @@ async def doctor(hub: Hub, args: JsonObject) -> Told:
 
 def _standing(hub: Hub, only: str | None) -> list[Check]:
     """What a person should know of where all answers well now: whoever is another queue than
-    before, and a disk that failed under the hub's own files.
+    before, and a disk that failed under the hub's own files, or could do so untold.
     """
-    known = [one for one in (*replaced_now(hub), *(() if only else disk_failed_lately(hub)))
+    own = () if only else (*disk_failed_lately(hub), *word_in_the_way(hub))
+    known = [one for one in (*replaced_now(hub), *own)
              if isinstance(one, dict) and only in (None, one["node"])]  # fmt: skip
     return [Check(str(one["node"]), "bad", str(one["text"]), str(one["try"])) for one in known]
 

@@ -17,7 +17,7 @@ from arc.decisions.draining import DRAINING, pinned_there
 from arc.decisions.health import judge_health
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.doubted import doubted_ends
-from arc.journal_disk import disk_failed_lately
+from arc.journal_disk import disk_failed_lately, word_in_the_way
 from arc.looking import INBOX, Look
 from arc.lost_files import lost_files_now
 from arc.replaced import replaced_now
@@ -65,8 +65,8 @@ def stores_with_graphs(seen: Look) -> frozenset[str]:
 
 async def all_needs(hub: Hub, nodes: list[JsonValue], beside: Beside) -> list[JsonValue]:
     """Everything that waits for a person, the worst first. `nodes` is what `needs_you` says."""
-    return [*complaints(hub), *disk_failed_lately(hub), *replaced_now(hub),
-            *named(nodes, beside.named), *await leftovers(hub),
+    return [*complaints(hub), *disk_failed_lately(hub), *word_in_the_way(hub),
+            *replaced_now(hub), *named(nodes, beside.named), *await leftovers(hub),
             *nobodys_now(beside),
             *doubted_ends(hub), *circles_now(hub), *unfound_now(hub),
             *lost_files_now(hub), *failed_lately(hub, beside), *not_followed(hub),

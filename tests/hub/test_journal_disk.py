@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from agent_node.clock import SystemClock
 from arc.errors import MachineFailed, StateBroken
 from arc.hub import Hub
 from arc.journal import Journal
-from arc.journal_disk import disk_failed_lately, leave_word
+from arc.journal_disk import BECAUSE_MAX, disk_failed_lately, leave_word, word_in_the_way
 from arc.journal_runs import RunBook
 from arc.running import run_hub
 from arc.schedule import RunTold
@@ -121,6 +122,60 @@ def test_a_word_that_cannot_be_written_down_keeps_no_hub_from_starting(
     journal = Journal(path, FakeClock())
     assert journal.disk_failed is not None
     assert journal.disk_failed.because.endswith("it burnt")
+    journal.close()
+
+
+def test_too_long_a_word_is_cut(tmp_path: Path) -> None:
+    """Seen to fail: it was never read, never went, and each failure from then on was untold."""
+    path = tmp_path / "journal.db"
+    leave_word(path, "it burnt " * BECAUSE_MAX, at=FakeClock().now())
+    journal = Journal(path, FakeClock())
+    assert journal.disk_failed is not None
+    assert "it burnt it burnt" in journal.disk_failed.because
+    assert len(journal.disk_failed.because) <= BECAUSE_MAX
+    assert not (tmp_path / "journal.failed").exists()
+    journal.close()
+
+
+STRANGE: dict[str, Callable[[Path, Path], None]] = {
+    "fifo": lambda place, other: os.mkfifo(place),
+    "link": lambda place, other: place.symlink_to(other),
+    "second name": lambda place, other: place.hardlink_to(other),
+    "folder": lambda place, other: place.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_what_is_no_file_of_ours_in_its_place_is_named_and_left_alone(
+    tmp_path: Path, kind: str
+) -> None:
+    """Seen to fail: nobody was told of it, and a file of which it was a second name was emptied."""
+    other = tmp_path / "somebodys"
+    other.write_text("2026-03-10T03:45:02Z not of ours")
+    first = a_hub(tmp_path, FakeClock())
+    assert word_in_the_way(first) == []
+    place = first.journal.path.with_name("journal.failed")
+    first.journal.close()
+    first.lease.close()
+    STRANGE[kind](place, other)
+
+    leave_word(place.with_name("journal.db"), "it burnt", at=FakeClock().now())
+    hub = a_hub(tmp_path, FakeClock())
+    assert hub.journal.disk_failed is None
+    (need,) = word_in_the_way(hub)
+    assert isinstance(need, dict)
+    assert "no plain file" in str(need["text"])
+    assert need["try"] == f"mv {place} {place}.strange"
+    assert os.path.lexists(place)
+    assert other.read_text() == "2026-03-10T03:45:02Z not of ours"
+
+    os.rename(place, f"{place}.strange")
+    leave_word(hub.journal.path, "it burnt", at=FakeClock().now())
+    assert word_in_the_way(hub) == []
+    hub.journal.close()
+    hub.lease.close()
+    journal = Journal(place.with_name("journal.db"), FakeClock())
+    assert journal.disk_failed is not None
     journal.close()
 
 

@@ -178,6 +178,20 @@ def test_a_home_that_is_gone_is_to_be_brought_back_and_a_new_one_to_be_made(
     assert ("agent-node init" in str(one["hint"])) != known
 
 
+def test_what_stands_where_a_failed_disk_is_told_of_is_found(well: Desk) -> None:
+    """By the doctor, and among what waits for a person."""
+    hub = well.hub
+    place = hub.journal.path.with_name("journal.failed")
+    os.mkfifo(place)
+    ran = well.arc("doctor", "--json")
+    ((one,), code) = found(ran, hub.settings.hub), ran.code
+    assert (one["state"], code) == ("bad", 6)
+    assert one["hint"] == f"mv {place} {place}.strange"
+    assert "would go untold" in well.arc("status").out
+    place.unlink()
+    assert found(well.arc("doctor", "--json"), hub.settings.hub) == []
+
+
 def test_a_disk_that_failed_under_the_hubs_files_is_found_for_a_day(well: Desk) -> None:
     """Seen to fail: `journal  ok  sound`, minutes after that disk had ended the hub."""
     hub = well.hub

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from datetime import timedelta
 
 import pytest
@@ -33,7 +35,7 @@ def test_a_good_answer_is_kept_with_its_cost(node: Node) -> None:
     assert [entry["name"] for entry in task["artifacts"]] == ["a.txt"]
 
 
-@pytest.mark.parametrize("word", ["cancel", "drain"])
+@pytest.mark.parametrize("word", ["cancel", "drain", "kill the shim"])
 def test_what_a_program_said_that_it_cost_counts_when_it_is_stopped(
     node: Node, bell: Bell, gate: Bell, word: str
 ) -> None:
@@ -42,7 +44,10 @@ def test_what_a_program_said_that_it_cost_counts_when_it_is_stopped(
     says = answering('{"cost_usd": "0.12"}')
     uid = node.add(f"{says}echo on > {bell.path}; read x < {gate.path}")
     bell.hear()
-    if word == "cancel":
+    if word == "kill the shim":
+        node.cli("pause", "--reason", "once is enough")
+        os.kill(node.shim(uid), signal.SIGKILL)
+    elif word == "cancel":
         node.cli("cancel", uid, "--reason", "no more")
     else:
         node.cli("drain", "--deadline-s", "0", "--then", "requeue")

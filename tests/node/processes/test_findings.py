@@ -77,6 +77,38 @@ def test_a_start_that_was_heard_of_is_not_undone_by_an_empty_record(folder: Atte
     assert kind_of_end(a_run(folder, started=True)) == "interrupted"
 
 
+@pytest.mark.parametrize("requeue", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_what_a_program_said_that_it_cost_counts_when_its_shim_is_killed(
+    folder: AttemptFolder, *, requeue: bool, before: bool
+) -> None:
+    """Seen to fail: only a verdict's attempt was asked what it had cost, and who kills the shim, or
+    cuts the power, had the money for nothing. What else it wrote counts for nothing.
+    """
+    folder.add("answer.json", b'{"cost_usd": "0.12", "tokens": {"input": 9}, "output": 7}')
+    run = a_run(folder, boot=BEFORE_THE_POWER_CUT if before else None, started=not before)
+    run.requeue = requeue
+    end = look_at_end(run)
+    assert isinstance(end, End)
+    assert (end.kind, end.cost_usd, end.tokens, end.output) == (
+        "requeued" if requeue else "interrupted", "0.12", {"input": 9}, None,
+    )  # fmt: skip
+
+
+def test_a_bad_answer_of_what_was_cut_short_costs_nothing(folder: AttemptFolder) -> None:
+    folder.add("answer.json", b'{"cost_usd": "0.12", "tok')
+    end = look_at_end(a_run(folder, started=True))
+    assert isinstance(end, End)
+    assert (end.kind, end.cost_usd, end.error_kind) == ("interrupted", None, None)
+
+
+def test_an_answer_proves_no_start(folder: AttemptFolder) -> None:
+    folder.add("answer.json", b'{"cost_usd": "0.12"}')
+    end = look_at_end(a_run(folder))
+    assert isinstance(end, End)
+    assert (end.kind, end.cost_usd) == ("requeued", None)
+
+
 @pytest.mark.parametrize("name", ["tree.lock", "shim.lock"])
 def test_a_lock_that_is_a_link_proves_nothing_either_way(folder: AttemptFolder, name: str) -> None:
     """Fails when the system's own error leaves `is_locked`: nobody above it expects one."""

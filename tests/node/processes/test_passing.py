@@ -174,6 +174,86 @@ def test_a_machine_that_forgets_the_time_when_it_is_off_is_not_doubted_each_boot
     assert node.doubt == ""
 
 
+@pytest.mark.parametrize("behind", [2, 365, 20_000])
+def test_a_clock_that_was_behind_and_is_put_right_is_no_doubt(node: Node, behind: float) -> None:
+    """Seen to fail: the mark followed it down, and it was doubted for thirty days for being right.
+    Nor is it believed more than before: a month beyond what was counted is doubtful still.
+    """
+    node.passes(HOUR)
+    node.is_set(-behind)
+    node.passes(5 * DAY)
+    node.starts_again()
+    node.is_set(behind)
+    node.passes(2 * HOUR)
+    assert (node.has(), node.doubt) == (True, "")
+    node.is_set(31)
+    node.passes(2 * HOUR)
+    assert "31 days further" in node.doubt
+    assert node.has()
+
+
+def test_a_boot_that_begins_long_ago_is_put_right_at_any_look(node: Node) -> None:
+    """Seen to fail: a second look before the time came, and the node was doubted for a month. The
+    machine was off for five days, which is what the week of a boot is for.
+    """
+    node.passes(HOUR)
+    node.clock.reboot(5 * DAY)
+    node.is_set(-20_000)
+    node.starts_again()
+    node.passes(3 * HOUR)
+    node.is_set(20_000)
+    node.passes(2 * HOUR)
+    assert (node.has(), node.doubt) == (True, "")
+
+
+def test_a_clock_that_was_ahead_at_first_is_not_expected_back_for_ever(node: Node) -> None:
+    """Seen to fail with what was counted kept for as long as the wall is behind it."""
+    node.is_set(400)
+    node.home.generation.write_bytes(node.home.generation.read_bytes()[:PLACE])
+    node.starts_again()
+    node.is_set(-400)
+    node.passes(31 * DAY)
+    node.ends(2)
+    node.is_set(400)
+    node.passes(2 * HOUR)
+    assert node.has(2)
+    assert node.doubt
+
+
+@pytest.mark.parametrize(("days", "looks"), [(6.9, 1), (1.1, 1), (0.9, 2), (0.19, 6)])
+def test_within_a_boot_the_wall_may_drift_by_a_day_in_all(
+    node: Node, days: float, looks: int
+) -> None:
+    """Seen to fail: a week at each look, and after five looks what ended today was gone."""
+    node.passes(HOUR)
+    for at in range(looks):
+        assert (at, node.doubt) == (at, "")
+        node.is_set(days)
+        node.passes(HOUR)
+        node.starts_again()
+    assert node.doubt
+    for _ in range(6):
+        node.is_set(6.9)
+        node.passes(HOUR)
+    assert node.has()
+
+
+def test_the_week_of_a_boot_is_for_the_time_that_the_machine_was_off(node: Node) -> None:
+    """Whether the boot begins with the right time or is told it later; only once."""
+    node.passes(HOUR)
+    node.clock.reboot()
+    node.starts_again()
+    node.is_set(5)
+    node.passes(HOUR)
+    assert node.doubt == ""
+    node.is_set(0.9)
+    node.passes(HOUR)
+    assert node.doubt == ""
+    node.is_set(0.9)
+    node.passes(HOUR)
+    assert node.doubt
+
+
 def test_a_step_between_two_little_ones_stops_the_letting_go(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:

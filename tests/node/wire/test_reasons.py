@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent_node.commands import AgentRow, Because, Finish, Result, SetAgents
+from agent_node.commands import AgentRow, Because, Finish, Result, SetAgents, Stalled
 from agent_node.queries import Listed
 from agent_node.standing import TEXT_MAX, NodeNow, Standing, node_now, reason_of
 from agent_node.store import standings
 from agent_node.strict import LINE_MAX
+from agent_node.takeover import TakenOver
 from agent_node.task import task_from
 from agent_node.wire import listed_out, result_line
 from tests.builders import NodeAtHand, a_task, uid
@@ -148,6 +149,20 @@ def test_what_waits_for_a_person_or_ended_says_what_was_said_of_it(iris: Talk) -
     iris.store.apply(Finish(uid(3), got.n, Result("failed", error_kind="crash")))
     assert iris.task(3)["state"] == "CANCELLED"
     assert reason(iris, 3) == ("", "too slow")
+
+
+def test_what_was_told_of_its_attempt_is_not_why_it_was_cancelled(iris: Talk) -> None:
+    """Seen to fail: the list said of it that a daemon which was started follows attempt 1."""
+    iris.has(1)
+    got = iris.running()
+    iris.ask("cancel", uids=[uid(1)], reason="too slow", by="human:ada")
+    assert iris.store.apply(TakenOver(((uid(1), got.n),))) == 1
+    assert iris.store.apply(Stalled(uid(1), got.n, because="no sign of life"))
+    iris.store.apply(Finish(uid(1), got.n, Result("interrupted")))
+    assert iris.task(1)["state"] == "CANCELLED"
+    assert reason(iris) == ("", "too slow")
+    told = [one["event"] for one in iris.ask("show", uid=uid(1))["events"]]
+    assert {"task_adopted", "task_stalled"} <= {*told}
 
 
 def test_what_another_node_may_own_waits_for_the_hub_after_a_boot(
