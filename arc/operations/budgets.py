@@ -56,8 +56,9 @@ def _not_obeyed(hub: Hub) -> tuple[str, ...]:
     if not hub.complaint:
         return ()
     file = hub.settings.file.name
-    return (f"{file} is refused as it stands now, so the hub runs on with what it knew, limits of "
-            f"money too: {hub.complaint}; arc config check",)  # fmt: skip
+    text = (f"{file} is refused as it stands now, so the hub runs on with what it knew, limits of "
+            f"money too: {hub.complaint}; arc config check")  # fmt: skip
+    return (text,)
 
 
 def _as_written(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:

@@ -125,8 +125,8 @@ def test_a_limit_in_the_place_of_another_goes_on_with_the_days_books(desk: Desk)
     (day,) = desk.arc("budget", "--json").data["scopes"]
     assert [[str(at)[:16] for at in gap.values()] for gap in day["not_counted"]] == [
         [iso(gone)[:16], iso(back)[:16]]]  # fmt: skip
-    assert told(desk) == (first, f"{line}; not counted while no limit was set, "
-                                 f"{gone:%H:%M} to {back:%H:%M} UTC")  # fmt: skip
+    between = f"{gone:%H:%M} to {back:%H:%M} UTC"
+    assert told(desk) == (first, f"{line}; not counted while no limit was set, {between}")
     desk.minutes_pass(24 * 60)
     assert (told(desk)[0][11:], told(desk)[1]) == ("00:00:00.000Z", "midnight UTC")
     limited(desk, None)
@@ -146,8 +146,9 @@ def test_no_moment_is_told_that_a_clock_or_an_older_hub_did_not_keep(desk: Desk)
     work.begin("budget", "fleet", "(None, False)", now)
     back = desk.hub.clock.now()
     limited(desk, "2")
-    assert told(desk) == (iso(now), f"{now:%H:%M} UTC, when the limit was set; not counted while "
-                                    f"no limit was set, until {back:%H:%M} UTC")  # fmt: skip
+    said = (f"{now:%H:%M} UTC, when the limit was set; not counted while no limit was set, until "
+            f"{back:%H:%M} UTC")  # fmt: skip
+    assert told(desk) == (iso(now), said)
 
 
 DEAR = b"""\
