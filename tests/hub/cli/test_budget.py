@@ -301,6 +301,39 @@ def test_what_another_day_pays_for_waits_and_names_the_key_too(desk: Desk) -> No
     assert "raise a limit, or wait for midnight UTC" in desk.arc("status").out
 
 
+def test_the_sum_that_is_advised_lets_this_very_task_go(desk: Desk) -> None:
+    """Seen to fail: each of four tasks said `budget.per_day: "4.4"`, of the moment when it was set
+    aside; with that one of them went, and the three others went on to advise it.
+    """
+    a_day_has(desk, "3.4")
+    ran = [desk.arc("tasks", "add", f"work {n}", "--max-cost", "1.1", "--json") for n in range(7)]
+    held = [one.data["results"][0]["uid"] for one in ran]
+    desk.arc("sensors", "run", "fleet-router")
+    going = [uid for uid in held if state_of(desk, uid) != "PENDING"]
+    left = [uid for uid in held if uid not in going]
+
+    def sums() -> list[str]:
+        advised = [desk.arc("why", uid, "--json").data["by_hand"][0] for uid in left]
+        return [one.partition('"')[2].partition('"')[0] for one in advised]
+
+    assert (len(going), sums()) == (3, ["4.4", "5.5", "6.6", "7.7"])
+    a_day_has(desk, "4.4")
+    desk.arc("sensors", "run", "fleet-router")
+    going.append(left.pop(0))
+    assert (state_of(desk, going[-1]) != "PENDING", sums()) == (True, ["5.5", "6.6", "7.7"])
+    said = desk.arc("why", left[-1], "--json").data["result"]
+    assert "4.4 reserved" in said
+    assert "this asks for 1.1, what waits before it for 2.2" in said
+    assert "what waits before it" in desk.arc("tasks", "show", left[-1]).out
+    a_day_has(desk, sums()[-1])
+    desk.arc("sensors", "run", "fleet-router")
+    assert [state_of(desk, uid) for uid in left].count("PENDING") == 0
+
+
+def state_of(desk: Desk, uid: str) -> str:
+    return str(desk.arc("tasks", "show", uid, "--json").data["task"]["state"])
+
+
 def test_a_task_that_no_whole_day_pays_for_is_warned_of_as_it_is_added(
     desk: Desk, tmp_path: Path
 ) -> None:
