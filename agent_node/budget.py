@@ -51,26 +51,29 @@ class Purse:
         return self.remaining <= 0
 
 
-def objection(purse: Purse, asks: Decimal, priority: int, *, at: str = "") -> str | None:
+def objection(
+    purse: Purse, asks: Decimal, priority: int, *, at: str = "", ahead: Decimal = NOTHING
+) -> str | None:  # fmt: skip
     """Why a task that may cost so much must not begin; None: it may. `at`: the moment of the
-    figures, where they are kept and read later.
+    figures, where they are kept and read later. `ahead`: what those ask for that wait before it.
     """
     if purse.urgent_overdraft and priority <= URGENT:
         return None
     if not purse.empty and asks <= purse.remaining:
         return None
     until = " until midnight UTC" if purse.scope in DAILY else ""
+    before = f", what waits before it for {text_of(ahead)}" if ahead else ""
     return (
         f"{name_of(purse.scope)} has {text_of(purse.limit)} USD{until}: {text_of(purse.spent)}"
         f" spent, {text_of(purse.reserved)} reserved{at and f' at {at}'};"
-        f" this asks for {text_of(asks)}"
-        f"{_way_out(purse, asks)}"
+        f" this asks for {text_of(asks)}{before}"
+        f"{_way_out(purse, asks, ahead)}"
     )
 
 
-def _way_out(purse: Purse, asks: Decimal) -> str:
+def _way_out(purse: Purse, asks: Decimal, ahead: Decimal) -> str:
     """A day's limit comes back by itself, as far as it goes; a graph's is for all its days."""
-    enough = text_of(enough_for(purse, asks))
+    enough = text_of(enough_for(purse, asks, ahead))
     if purse.scope in DAILY:
         smaller = "; or cancel it, and add it with a smaller max cost" if purse.limit > 0 else ""
         return "" if comes_back(purse, asks) else (
@@ -89,9 +92,11 @@ def comes_back(purse: Purse, asks: Decimal) -> bool:
     return left > 0 and asks <= left
 
 
-def enough_for(purse: Purse, asks: Decimal) -> Decimal:
-    """The limit with which it begins now: of nothing at all there has to be a cent left."""
-    return plus(plus(purse.spent, purse.reserved), max(asks, CENT))
+def enough_for(purse: Purse, asks: Decimal, ahead: Decimal = NOTHING) -> Decimal:
+    """The limit with which it begins now, and all that waits before it: of nothing at all there has
+    to be a cent left.
+    """
+    return plus(plus(plus(purse.spent, purse.reserved), ahead), max(asks, CENT))
 
 
 def key_of(scope: str, usd: str) -> str:

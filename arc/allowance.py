@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonValue
 
 from .journal_work import BUDGET, LastAdded
 
 if TYPE_CHECKING:
     from .hub import Hub
+
+GAPS_MAX = 20  # of one day; of more the last
+
+
+class Gap(NamedTuple):
+    """A time without a limit; None: that moment is not known, or it is not over."""
+
+    since: datetime | None
+    until: datetime | None
 
 
 async def set_allowance(hub: Hub) -> None:
@@ -30,8 +40,7 @@ async def set_allowance(hub: Hub) -> None:
         stands = known and await _stands(hub, wanted)
         if not stands:
             await _say(hub, wanted)
-            since = None if known else _books_since(last)  # a queue that forgot it begins anew
-            work.begin(BUDGET, "fleet", str(wanted), since or hub.clock.now())
+            _note(hub, last, wanted)
     hub.allowance = wanted
 
 
@@ -44,19 +53,62 @@ def is_unset(hub: Hub) -> bool:
 
 def counted_since(hub: Hub) -> datetime | None:
     """Since when today the books of the fleet's day are kept: midnight UTC, or the moment when a
-    limit came where there was none. Another limit in its place goes on with them. None: no limit
-    was ever set here.
+    limit came where there was none that day. Another limit goes on with them, and so does one that
+    comes back. None: there is no limit.
     """
-    since = _books_since(hub.journal.work.last(BUDGET, "fleet"))
-    if since is None:
+    last, now = hub.journal.work.last(BUDGET, "fleet"), hub.clock.now()
+    if last is None or _is_none(last):
         return None
-    midnight = hub.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return max(since, midnight)
+    midnight = _midnight(now)  # also where a clock that was ahead wrote the moment
+    return last.seen_to if midnight < last.seen_to <= now else midnight
 
 
-def _books_since(last: LastAdded | None) -> datetime | None:
-    """Since when there is a limit; None: what was said last is that there is none, or nothing."""
-    return None if last is None or last.spec.startswith("(None,") else last.seen_to
+def not_counted(hub: Hub) -> tuple[Gap, ...]:
+    """When today no limit stood: what was given out meanwhile is in no books."""
+    last, now = hub.journal.work.last(BUDGET, "fleet"), hub.clock.now()
+    return tuple(
+        gap if gap.until <= now else Gap(None, None) for gap in _gaps(last)
+        if gap.until is not None and gap.until >= _midnight(now)
+    )  # fmt: skip
+
+
+def _note(hub: Hub, last: LastAdded | None, wanted: tuple[str | None, bool]) -> None:
+    """What was said, since when the books are kept, and when no limit stood. A queue that forgot
+    what it was told begins anew.
+    """
+    now, gaps = hub.clock.now(), _gaps(last)
+    if last is None or last.spec == str(wanted):
+        since, gaps = now, ()
+    elif wanted[0] is None:
+        since, gaps = last.seen_to, gaps if _is_none(last) else (*gaps, Gap(now, None))
+    else:
+        since, gaps = _come_back(last, now) if _is_none(last) else (last.seen_to, gaps)
+    said = " ".join("/".join(iso(at) if at else "" for at in gap) for gap in gaps[-GAPS_MAX:])
+    hub.journal.work.begin(BUDGET, "fleet", str(wanted), since, because=said)
+
+
+def _come_back(last: LastAdded, now: datetime) -> tuple[datetime, tuple[Gap, ...]]:
+    """The same for a limit where there was none: the books of a day go on if it had one before."""
+    *closed, left = _gaps(last) or (Gap(None, None),)  # an older hub kept no moment
+    if left.since is not None and left.since < _midnight(now):
+        return now, ()
+    known = left.since if left.since is not None and left.since <= now else None
+    return last.seen_to, (*closed, Gap(known, now))
+
+
+def _gaps(last: LastAdded | None) -> tuple[Gap, ...]:
+    pairs = [one.partition("/") for one in (last.because.split() if last else ())]
+    return tuple(Gap(*(parse_iso(at) if at else None for at in (since, until)))
+                 for since, _, until in pairs)  # fmt: skip
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _is_none(last: LastAdded) -> bool:
+    """Whether what was said last is that there is no limit."""
+    return last.spec.startswith("(None,")
 
 
 async def _stands(hub: Hub, wanted: tuple[str | None, bool]) -> bool:

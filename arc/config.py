@@ -82,26 +82,17 @@ def mark(text: str, path: Path) -> Marked:
 
 
 def _checked(marked: Marked, path: Path) -> FleetFile:
+    from .config_amounts import take_amounts_as_written
     from .config_faults import bad_settings, contradictions, faults_of_model
     from .config_model import FleetFile, check
 
-    _take_money_as_written(marked)
+    take_amounts_as_written(marked)
     found = check(marked.data)
     refused = () if isinstance(found, FleetFile) else found
     faults = [*contradictions(marked.data), *faults_of_model(refused)]
     if faults or marked.troubles or not isinstance(found, FleetFile):
         raise bad_settings(str(path), marked, faults)
     return found
-
-
-def _take_money_as_written(marked: Marked) -> None:
-    """An amount that stands there as a number is its text: `0.45`, and no number beside it."""
-    budget = marked.data.get("budget") if isinstance(marked.data, dict) else None
-    value = budget.get("per_day") if isinstance(budget, dict) else None
-    if isinstance(budget, dict) and isinstance(value, int | float) and not isinstance(value, bool):
-        span = marked.span(("budget", "per_day"))
-        *_, written = marked.text[span.start : span.end].split()  # behind an anchor or a tag
-        budget["per_day"] = value if written.startswith(("'", '"')) else written
 
 
 def _unusable(path: Path, code: str, text: str) -> BadSettings:

@@ -55,12 +55,15 @@ class WorkBook:
         rows = self._rows.read("SELECT * FROM source WHERE kind = ? AND name = ?", [kind, name])
         return _last(rows[0]) if rows else None
 
-    def begin(self, kind: str, name: str, spec: str, at: datetime) -> None:
+    def begin(
+        self, kind: str, name: str, spec: str, at: datetime, *, because: str | None = None
+    ) -> None:  # fmt: skip
         """From this moment on the source counts, as it is written now."""
         with self._rows.transaction():
             self._rows.write(
-                "INSERT OR REPLACE INTO source (kind, name, spec, seen_to) VALUES (?,?,?,?)",
-                [kind, name, spec, iso(at)],
+                "INSERT OR REPLACE INTO source (kind, name, spec, seen_to, because)"
+                " VALUES (?,?,?,?,?)",
+                [kind, name, spec, iso(at), because],
             )
 
     def considered(self, kind: str, name: str, at: datetime, *, missed: int = 0) -> None:

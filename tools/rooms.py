@@ -101,8 +101,8 @@ ROOMS = (
          "Read with every fault named by its line, checked, explained, and edited in place.",
          hub("config config_kinds config_model config_sources config_settings config_work"
              " config_words config_keys config_faults config_work_faults"
-             " config_check marked_yaml plain_yaml splicing findings durations editing"
-              " explaining")),
+             " config_amounts config_check marked_yaml plain_yaml splicing findings durations"
+             " editing explaining")),
     Room("What may be asked of a hub",
          "One operation for each question or order; the same with a hub running and without.",
          ("arc/operations/", *hub("reception door"))),

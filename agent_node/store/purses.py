@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
-from ..budget import DAG, NODE, NOTHING, Purse, amount_of, day_of, plus, text_of
+from ..budget import DAG, NODE, NOTHING, Purse, amount_of, day_of, objection, plus, text_of
 from ..budget_words import Budgets, BudgetSet, ScopeFacts, SetBudget
 from ..commands import Because
+from ..task import Task
 from .senders import check_not_quarantined, check_sender
 from .transaction import Transaction
-from .unaffordable import bring_back, tell_anew, waiting_for
+from .unaffordable import bring_back, reasons_of, tell_anew, waiting_for, waits_behind
 
 _PURSE = "SELECT spent, reserved FROM spending WHERE scope = ? AND day = ?"
 _POST = (
@@ -80,6 +82,22 @@ def priority_said(tx: Transaction, uid: str) -> bool:
     row = tx.db.execute("SELECT scope FROM unaffordable WHERE uid = ?", (uid,)).fetchone()
     purse = None if row is None else purse_of(tx, row[0])
     return purse is not None and tell_anew(tx, purse, uid=uid) > 0
+
+
+def held_as_of_now(tx: Transaction, task: Task) -> Task:
+    """The same task; of one that waits for money the reason is reckoned from the books as they are,
+    and from what waits before it: what it says itself is of the moment when it was set aside. Not
+    of a node's own money.
+    """
+    found = waits_behind(tx, task.uid) if task.blocked_by else None
+    purse = None if found is None else purse_of(tx, found[0])
+    if found is None or purse is None or purse.scope == NODE:
+        return task  # who only looks in may read another limit than the one that it waits under
+    _, asks, ahead = found
+    why = objection(purse, asks, task.priority, at=tx.stamp, ahead=ahead)
+    if why is None:  # there is room for it just now
+        return task
+    return replace(task, blocked_by=reasons_of(purse, asks, why, ahead=ahead))
 
 
 def set_budget(tx: Transaction, command: SetBudget) -> BudgetSet:

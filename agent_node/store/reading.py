@@ -37,7 +37,7 @@ from .history import LAST_COMPLETED, LAST_FILED, UNPROVED
 from .keeping import kept_task
 from .oldest import oldest_ready_at
 from .past_attempts import attempts_of
-from .purses import remaining_usd
+from .purses import held_as_of_now, remaining_usd
 from .rows import WHOLE, task_of
 from .transaction import Transaction
 from .transfers import HELD_HERE
@@ -203,7 +203,7 @@ def show_task(tx: Transaction, query: ShowTask) -> Shown | None:
     attempts = attempts_of(tx.db, uid)
     row = tx.db.execute(f"SELECT {WHOLE} FROM task WHERE uid = ?", (uid,)).fetchone()
     if row is not None:
-        task = as_beaten(tx, task_of(row, attempts))
+        task = held_as_of_now(tx, as_beaten(tx, task_of(row, attempts)))
     elif tx.db.execute(
         "SELECT 1 FROM tombstone WHERE uid = ? AND spec IS NOT NULL", (uid,)
     ).fetchone():

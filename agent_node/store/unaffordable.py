@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import reduce
 
 from ..budget import (
     DAG,
@@ -16,6 +17,7 @@ from ..budget import (
     midnight_after,
     minus,
     objection,
+    plus,
     text_of,
 )
 from ..strict import JsonValue
@@ -71,12 +73,18 @@ def set_aside(tx: Transaction, uid: str, *, purse: Purse, asks: Decimal, why: st
 
 
 def _reason(purse: Purse, asks: Decimal, why: str) -> str:
-    reasons: list[JsonValue] = [{
+    return to_json(reasons_of(purse, asks, why))
+
+
+def reasons_of(
+    purse: Purse, asks: Decimal, why: str, *, ahead: Decimal = NOTHING
+) -> list[JsonValue]:  # fmt: skip
+    """Why it waits, as `blocked_by` has it. `ahead`: what those ask for that wait before it."""
+    return [{
         "rule": RULE, "text": why, "scope": purse.scope,
-        "enough_usd": text_of(enough_for(purse, asks)),
+        "enough_usd": text_of(enough_for(purse, asks, ahead)),
         "comes_back": comes_back(purse, asks),
     }]  # fmt: skip
-    return to_json(reasons)
 
 
 def tell_anew(tx: Transaction, purse: Purse, *, uid: str | None = None) -> int:
@@ -137,6 +145,26 @@ def _free(tx: Transaction, uid: str, because: str) -> int:
     tx.moves(State.PENDING, State.READY)
     tx.event("task_ready", uid, was="PENDING", state="READY", because=because)
     return 1
+
+
+def waits_behind(tx: Transaction, uid: str) -> tuple[str, Decimal, Decimal] | None:
+    """Whose money this one waits for, how much of it, and how much those ask for that would go on
+    before it; None: it waits for none.
+    """
+    row = tx.db.execute(
+        "SELECT u.scope, u.asks, t.turn, t.seq FROM unaffordable u JOIN task t ON t.uid = u.uid"
+        f" AND {_WAITS} WHERE u.uid = ?",
+        (uid,),
+    ).fetchone()
+    if row is None:
+        return None
+    scope, asks, *place = row
+    before = tx.db.execute(
+        f"SELECT u.asks FROM unaffordable u JOIN task t ON t.uid = u.uid AND {_WAITS}"
+        " WHERE u.scope = ? AND (t.turn, t.seq) < (?, ?)",
+        (scope, *place),
+    )
+    return scope, amount_of(asks), reduce(plus, (amount_of(one) for (one,) in before), NOTHING)
 
 
 def waiting_for(tx: Transaction, scope: str) -> int:

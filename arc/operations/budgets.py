@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_node.clock import iso
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject, JsonValue
-from arc.allowance import counted_since, is_unset
+from arc.allowance import counted_since, is_unset, not_counted
 from arc.asking import ENTRIES_MAX, reading
 from arc.decisions.tallying import UNIT
 from arc.errors import LinkError
@@ -47,7 +47,18 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
         "nodes": nodes, "heard_today_usd": money(sum(heard.values())),
         "unread": [*sorted(answers.failed)],
     }  # fmt: skip
-    return Told(data, 3 if answers.failed else 0, answers.partial, not_asked(hub))
+    said = (*not_asked(hub), *_not_obeyed(hub))
+    return Told(data, 3 if answers.failed else 0, answers.partial, said)
+
+
+def _not_obeyed(hub: Hub) -> tuple[str, ...]:
+    """That the limits are those from before a change, where fleet.yaml is refused as it is now."""
+    if not hub.complaint:
+        return ()
+    file = hub.settings.file.name
+    text = (f"{file} is refused as it stands now, so the hub runs on with what it knew, limits of "
+            f"money too: {hub.complaint}; arc config check")  # fmt: skip
+    return (text,)
 
 
 def _as_written(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
@@ -70,10 +81,17 @@ def _as_written(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
 
 
 def _since(hub: Hub, scopes: list[JsonObject]) -> list[JsonObject]:
-    """The fleet's day with the moment since which it is counted; null: that is not known here."""
+    """The fleet's day with the moment since which it is counted, and when meanwhile it was not;
+    null: that is not known here.
+    """
     since = counted_since(hub)
-    said = None if since is None else iso(since)
-    return [{**one, "counted_since": said} if one["scope"] == FLEET else one for one in scopes]
+    gaps: list[JsonValue] = [
+        {"since": iso(gap.since) if gap.since else None,
+         "until": iso(gap.until) if gap.until else None} for gap in not_counted(hub)
+    ]  # fmt: skip
+    said: JsonObject = {"counted_since": None if since is None else iso(since),
+                        "not_counted": gaps}  # fmt: skip
+    return [{**one, **said} if one["scope"] == FLEET else one for one in scopes]
 
 
 async def fleet_day(hub: Hub) -> JsonObject | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_node.requests import Fields
 from agent_node.strict import JsonObject
+from arc.asking import read_report
 from arc.dead_answers import Letter
 from arc.errors import ArcError, NeedsWord, WrongUse
+from arc.links import Link
 
 from . import Told
 from .everybody import link_of
@@ -60,10 +63,19 @@ class Onward:
             rows.append({**was, **more})
         left = any(row.get("moved") in NOT_THERE for row in rows)
         code = PARTLY if left and not self.dry_run else told.exit
+        data: JsonObject = {**told.data, "to": self.to, "results": [*rows]}
+        if self.dry_run:
+            data["may_start_first"] = [*await self._with_a_free_slot(rows)]
         return replace(
-            told, data={**told.data, "to": self.to, "results": [*rows]}, exit=code,
+            told, data=data, exit=code,
             warnings=(*told.warnings, *dict.fromkeys(warnings)),
         )  # fmt: skip
+
+    async def _with_a_free_slot(self, rows: Sequence[JsonObject]) -> list[str]:
+        """The nodes that may start something of it between the retry and the move."""
+        names = sorted({str(row["node"]) for row in rows if row.get("moved") == "would"})
+        free = await asyncio.gather(*(_has_a_free_slot(link_of(self.hub, name)) for name in names))
+        return [name for name, one in zip(names, free, strict=True) if one]
 
     async def _moved(self, row: JsonObject, warnings: list[str], *, pinned: bool) -> JsonObject:
         """What came of the move of one; in a dry run it is no waiting task that could be tried."""
@@ -85,3 +97,10 @@ class Onward:
         said = one.values
         return {"moved": said["outcome"], "move_rule": said["rule"],
                 "move_because": said["because"]}  # fmt: skip
+
+
+async def _has_a_free_slot(link: Link) -> bool:
+    try:
+        return read_report(link.name, None, await link.ask("status", {})).free_slots > 0
+    except ArcError:  # the retry itself will say so
+        return False

@@ -72,7 +72,7 @@ async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
             data = await _at_the_hub(hub, seen, task)
         else:
             data = await _on_a_node(hub, seen, found, task)
-    data |= await waiting_of(hub, found.task) | await files_of(hub, found)
+    data |= await waiting_of(hub, found) | await files_of(hub, found)
     data |= _without_a_hub(hub, data) | await gone_with(hub, found)
     data |= by_the_fleet(hub, data)
     data |= why_again(hub, found.task) | at_its_time(found.task) | await cancelled_by(hub, found)

@@ -13,9 +13,11 @@ from agent_node.strict import JsonObject, JsonValue
 from agent_node.task import Task
 from agent_node.text import safe_text
 from agent_node.ulid import is_ulid
+from arc.asking import read_shown
 from arc.decisions.why_waiting import NOWHERE, OVER, UNSEEN, Hold, Needed, Waiting, why_it_waits
-from arc.errors import NotFound, NotFoundYet
+from arc.errors import ArcError, NotFound, NotFoundYet
 
+from .everybody import link_of
 from .finding import Found, find_task
 
 if TYPE_CHECKING:
@@ -26,15 +28,31 @@ TEXT_MAX = 500
 BLOCKED, LEFT = "PENDING", "MOVED"
 
 
-async def waiting_of(hub: Hub, task: Task) -> JsonObject:
+async def waiting_of(hub: Hub, found: Found) -> JsonObject:
     """What `why` adds for a task that is blocked; nothing for every other one."""
-    if task.state != BLOCKED:
+    if found.task.state != BLOCKED:
         return {}
+    task = await _as_of_now(hub, found)
     edges = edges_of(task.depends_on, of=task.uid)
     needed = await asyncio.gather(*(_needed(hub, edge.needs, edge.on_failure)
                                     for edge in edges[:LOOKED_MAX]))  # fmt: skip
     answer = why_it_waits(task.uid, needed, holds_of(task))
     return {} if answer is None else _out(answer, more=len(edges) - len(needed))
+
+
+async def _as_of_now(hub: Hub, found: Found) -> Task:
+    """Where it waits for money its node is asked once more, for it then looks into its books: a
+    list has the figures of when the task was set aside. One that does not answer now told those.
+    """
+    task = found.task
+    if not any(isinstance(one, dict) and one.get("enough_usd") for one in task.blocked_by):
+        return task
+    try:
+        said = await link_of(hub, found.node).ask("show", {"uid": task.uid})
+        now = read_shown(found.node, task.uid, said).task
+    except ArcError:
+        return task
+    return now if now.state == BLOCKED else task
 
 
 async def _needed(hub: Hub, uid: str, on_failure: str) -> Needed:

@@ -49,12 +49,22 @@ def usd(amount: JsonValue, unknown: str = "-") -> str:
 
 def _counted(scopes: list[JsonObject]) -> list[str]:
     """What the fleet's limit counts, and since when: not all that is spent in the fleet."""
-    since = next((str(one["counted_since"]) for one in scopes if one.get("counted_since")), None)
-    if since is None:
+    day = next((one for one in scopes if one.get("counted_since")), None)
+    if day is None:
         return []
+    since = str(day["counted_since"])
     when = "midnight UTC" if since[11:19] == "00:00:00" else (
         f"{said(since[11:16])} UTC, when the limit was set")  # fmt: skip
-    return [f"the fleet, a day: what the hub's own queue gives out, counted since {when}"]
+    gaps = "; ".join(_gap(one) for one in objects(day, "not_counted"))
+    return [f"the fleet, a day: what the hub's own queue gives out, counted since {when}"
+            + f"; not counted while no limit was set{gaps and f', {gaps}'}"
+            * bool(day.get("not_counted"))]
+
+
+def _gap(one: JsonObject) -> str:
+    """From when until when, in UTC; what is not known is left out."""
+    since, until = (str(one[name])[11:16] if one.get(name) else "" for name in ("since", "until"))
+    return f"{since} to {until} UTC" if since else f"until {until} UTC" * bool(until)
 
 
 def _held_back(scopes: list[JsonObject]) -> list[str]:

@@ -123,7 +123,7 @@ def render_decided(data: JsonObject, look: Look) -> str:
     lines = []
     for one in results:
         line = (f"{short[str(one['uid'])]}  {became(one, do, dry_run=bool(mark))} "
-                f"{said(one.get('state'))} on {said(one.get('node'))}")  # fmt: skip
+                f"{_where(one, said(data.get('to')))}")  # fmt: skip
         if one.get("replaces"):
             line += f"  in the place of {said(one.get('replaces'))}"
         if one.get("rule"):
@@ -136,10 +136,25 @@ def render_decided(data: JsonObject, look: Look) -> str:
         there = sum(one.get("moved") in ("moved", "already", "would") for one in results)
         lines.append(f"{would}be on {said(data.get('to'))}: {there} of {len(results)}" if mark
                      else f"on {said(data.get('to'))}: {there} of {len(results)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_first(data)])
 
 
-_ONWARD = {"moved": "  moved to {0}", "would": "  and would be moved to {0} then", "already": "",
+def _where(one: JsonObject, to: str) -> str:
+    """Where it is now; of what went on to another node its old state says nothing any more."""
+    node = said(one.get("node"))
+    if one.get("moved") in ("moved", "already") and node != to:
+        return f"on {to}, moved from {node}"
+    return f"{said(one.get('state'))} on {node}"
+
+
+def _first(data: JsonObject) -> list[str]:
+    """Which nodes may be faster than the move, and how a person keeps them from it."""
+    found = data.get("may_start_first")
+    return [f"{said(name)} may start it first; to prevent that: arc nodes pause {said(name)}"
+            for name in (found if isinstance(found, list) else [])]  # fmt: skip
+
+
+_ONWARD = {"moved": "", "would": "  and would be moved to {0} then", "already": "",
            "kept": "  not moved to {0}: ", "in_doubt": "  its move to {0} is in doubt: "}
 
 
@@ -162,4 +177,4 @@ def render_asked_about(data: JsonObject, look: Look) -> str:
     more = [f"  … and {left} more: --dry-run shows them"] if left else []
     to = f", to run on {said(data.get('to'))}" if data.get("to") else ""
     count = counted(len(results), "dead letter")
-    return "\n".join([f"{said(data.get('do'))}: {count}{to}", *lines, *more, ""])
+    return "\n".join([f"{said(data.get('do'))}: {count}{to}", *lines, *more, *_first(data), ""])

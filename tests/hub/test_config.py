@@ -482,7 +482,9 @@ def test_where_work_comes_from_reads_and_reads_back_the_same() -> None:
       ("1e5", "1.5e3", ".5", "5.", "0x1", "0o7", "1_0", "1_0.5", "+5", "true", "0.1234567891",
        "1:30", ".inf")),
     ("budget: {per_day: -1}", "1:19 VALUE"),
-    ("budget: {assume_usd: -1}", "1:22 VALUE"),
+    *((f"budget: {{assume_usd: {wrong}}}", "1:22 VALUE") for wrong in ("-1", "1e5", ".5", "1_0")),
+    *((f"watch_files: {{x: {{path: p, task: {{subject: s, max_cost_usd: {wrong}}}}}}}",
+       "1:61 VALUE") for wrong in ("1e5", ".5", "1_0", "-1", "true")),
     ("budget: {per_day: NaN}", "1:19 VALUE"),
     ("notify: {x: {on: [parked]}}", "1:10 CONFLICT"),
     ("notify: {x: {on: [birthday], command: [a]}}", "1:19 VALUE"),
@@ -510,6 +512,28 @@ def test_an_amount_is_taken_as_it_is_written_and_never_as_a_number(line: str, am
     number the last of them would be another amount.
     """
     assert read(f"{line % amount}\nnodes: []\n").budget_per_day == amount
+
+
+TASK = "{subject: s, max_cost_usd: %s}"
+
+
+@pytest.mark.parametrize("line", [
+    "budget: {assume_usd: %s}", "budget: {per_day: &a %s, assume_usd: *a}",
+    *(f"{entry}, task: {TASK}}}}}" for entry in (
+        "schedules: {x: {cron: 0 9 * * *", "watch_files: {x: {path: p",
+        "watch: {x: {when: failing 1%% of 1 in 1h", "webhooks: {x: {secret_file: p")),
+    *(f"schedules: {{x: {{cron: 0 9 * * *, graph: {{title: t, {more}}}}}}}" for more in (
+        f"tasks: {{a: {TASK}}}", f"tasks: [{TASK}]", "budget_usd: %s, tasks: {a: {subject: s}}",
+        f"tasks: {{a: {{}}}}, then: {{tasks: {{a: {TASK}}}}}")),
+])  # fmt: skip
+@pytest.mark.parametrize("amount", ["1.50", "0.50", "5", "999999999999.123456789"])
+def test_every_amount_of_the_file_goes_the_same_way(line: str, amount: str) -> None:
+    """Seen to fail: `budget: {per_day: 1.50, assume_usd: 0.50}` was refused for its second amount
+    alone, and a task of a schedule for its `max_cost_usd`.
+    """
+    bare, quoted = (read(f"{line % one}\nnodes: []\n") for one in (amount, f"'{amount}'"))
+    assert bare == quoted
+    assert f'"{amount}"' in json.dumps(document_of(bare))
 
 
 def test_an_amount_that_is_written_otherwise_is_told_how_it_may_be() -> None:
