@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -271,8 +272,8 @@ def swallow(scene: Scene) -> None:
 
 
 REPORTS = ("counts below nothing", "counts that are no numbers", "counts that are true",
-           "counts beyond a double", "idle since tomorrow", "the name of another node",
-           "another life in every answer")  # fmt: skip
+           "counts beyond a double", "the name of another node", "another life in every answer",
+           )  # fmt: skip
 ANSWERS = ("hands out tasks it never had", "garbage for every word of a move",
            "answers for moves that nobody asked for", "refuses after it took")  # fmt: skip
 
@@ -285,6 +286,20 @@ def test_a_report_that_cannot_be_true_is_named_with_its_node(scene: Scene, lie: 
     said = json.dumps(report.details)
     assert "unreadable" in said
     assert "ARC-" in said
+
+
+def test_who_is_idle_since_tomorrow_has_been_idle_for_no_time(tmp_path: Path) -> None:
+    """A clock that was put back says so as well: all else is believed, and it draws no work."""
+    scene = Scene(tmp_path, steal=StealLimits(busy_over=1, steal_from=1, anyone_from=1))
+    with closing(scene):
+        scene.has("iris", WORK["iris"])
+        scene.works("iris")
+        scene.hub.links[LIAR] = LyingLink(scene.hub.links[LIAR], LIES["idle since tomorrow"])
+        report = scene.run("fleet-rebalance")
+        assert "not seen" not in report.summary
+        assert [one for one in report.moves if one.idle == LIAR] == []
+        scene.hub.links[LIAR] = LyingLink(scene.hub.links[LIAR], says(**IDLE))
+        assert [one for one in scene.run("fleet-rebalance").moves if one.idle == LIAR]
 
 
 @pytest.mark.parametrize("lie", ANSWERS)
