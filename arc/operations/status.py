@@ -68,7 +68,7 @@ def _without_a_hub(hub: Hub, seen: Look) -> list[JsonValue]:
     waits = isinstance(seen.inbox, NodeSeen) and seen.inbox.report.pending_count
     if hub.schedule is not None or not (hub.settings.nodes or waits) or outranked(seen):
         return []
-    return [{"node": "hub", "text": f"{NO_HUB}; the nodes work on", "try": START}]
+    return [{"node": "hub", "text": f"{NO_HUB}; nodes work on", "try": START}]
 
 
 def seen_line(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None = None) -> JsonObject:

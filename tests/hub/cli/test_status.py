@@ -60,7 +60,7 @@ def test_that_no_hub_runs_is_the_first_thing_that_needs_a_person(desk: Desk) -> 
     text, data = desk.both("status")
     assert text.lines[1:4] == [
         "NEEDS YOU (2)",
-        "  hub: no hub runs: nothing moves by itself until `arc up` runs; the nodes work on",
+        "  hub: no hub runs: nothing moves by itself until `arc up` runs; nodes work on",
         "      arc up   ·   as a service: arc unit",
     ]  # fmt: skip
     assert [one["node"] for one in data["needs_you"]] == ["hub", "iris"]

@@ -393,7 +393,7 @@ def test_the_few_that_fit_are_found_behind_many_that_do_not(
     now = desk.arc(*words).data
     monkeypatch.setattr("agent_node.inquiries.narrowed_of", lambda _: ANY)
     monkeypatch.setattr("agent_node.inquiries.listed_out",
-                        lambda listed: listed_out(replace(listed, total=None)))  # fmt: skip
+                        lambda listed, *more: listed_out(replace(listed, total=None), *more))
     before = desk.arc(*words).data
     assert [one["uid"] for one in now["tasks"]] == [uid(12)]
     assert before["tasks"] == now["tasks"]
