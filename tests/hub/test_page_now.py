@@ -15,6 +15,7 @@ from agent_node.strict import JsonObject
 from arc.decisions.limits import GOES_BY, LIMITS
 from arc.decisions.view import FleetView, NodeSeen
 from arc.operations.page_now import page_now
+from arc.schedule import Schedule
 from arc.settings import NodeEntry
 from arc.simulate.policies import parse_policy
 from tests.hub.cli.desk import Desk
@@ -69,6 +70,7 @@ def test_it_tells_what_status_told_and_asks_no_node(desk: Desk) -> None:
     """Seen to fail with a look in the place of what is remembered."""
     desk.waits("iris", 1, 2, 3)
     desk.nodes.machines["loom"].off = True
+    desk.hub.schedule = Schedule(desk.hub)  # a page is told by a hub that runs
     status = desk.arc("status", "--json").data
     asked = desk.nodes.weather.messages
     said = now(desk)
