@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
+from .compact import writer
 from .strict import JsonValue
 
 OUTPUT_SHA256 = "output_sha256"  # its name in the event of an end, and in `show`
-
-
-def canonical(value: JsonValue) -> str:
-    """The text of a value that both ends hash: compact, sorted, and UTF-8."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+canonical = writer(sorted_keys=True)  # the text that both ends hash: compact, sorted, and UTF-8
 
 
 def digest(text: str) -> str:
