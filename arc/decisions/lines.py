@@ -78,7 +78,9 @@ def _line_of(stock: Stock, node: NodeSeen, limits: StealLimits, memory: Memory) 
     spread = max(stock.queue.total / len(page), 1.0) if page else 1.0
     running_s = running_left_s(node, limits, memory)
     usual_s, powers = _usual_s(page, limits, memory), powers_of(node)
-    unfit = frozenset(task.uid for task in page if lacks(task.needs, powers) is not None)
+    unfit = frozenset(
+        task.uid for task in page if task.needs and lacks(task.needs, powers) is not None
+    )
     return Line(stock, max(node.report.slots, 1), running_s, usual_s, spread, unfit)
 
 

@@ -188,7 +188,10 @@ def _roomiest(
 ) -> Iterator[Receiver]:
     """Of each kind the one with most room, but for the giver itself, which may be short of work."""
     for kind in doers:
-        yield from [one for one in by_room[kind.kind] if one.node.name != giver][:1]
+        for one in by_room[kind.kind]:
+            if one.node.name != giver:
+                yield one
+                break
 
 
 def _no_room(line: Line, receiver: Receiver, limits: StealLimits) -> Objection | None:
