@@ -35,9 +35,10 @@ class Answered(ArcError):
     """An error as the hub at the other end of the socket raised it."""
 
     def __init__(self, said: Mapping[str, JsonValue]) -> None:
-        text = {name: str(said.get(name) or "") for name in ("message", "hint", "where", "code")}
+        text = {name: str(said.get(name) or "")
+                for name in ("message", "hint", "where", "code", "rule")}  # fmt: skip
         super().__init__(text["message"], hint=text["hint"], where=text["where"])
-        self.code = text["code"] or ArcError.code
+        self.code, self.rule = text["code"] or ArcError.code, text["rule"]
         found, problems = said.get("exit"), said.get("problems")
         self.exit_code = found if isinstance(found, int) else 1
         self.problems = tuple(problems) if isinstance(problems, list) else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -250,7 +251,13 @@ def broken(path: Path, why: str) -> StateBroken:
     """The one error about the journal: which file, and what a person may do about it."""
     return StateBroken(
         f"{path}: the hub's journal cannot be used: {why}",
-        hint=f"free the disk if it is full; else move it away (mv {path} {path}.broken) and start"
+        hint=f"free the disk if it is full; else move it away ({_away(path)}) and start"
         " again: no task depends on it, but say again which nodes are fenced, suspended or paused",
         where=str(path),
     )
+
+
+def _away(path: Path) -> str:
+    """As a person types it: with its -wal and -shm, of which the newest words may stand in one."""
+    folder = shlex.quote(str(path.with_suffix(".broken")))
+    return f"mkdir -m 700 {folder} && mv {shlex.quote(str(path))}* {folder}"

@@ -72,6 +72,8 @@ LINES: Final[dict[str, str]] = {
     "tasks_retried": "as `task_retried`, of more than fifty",
     "tasks_set": "as `task_set`, of more than fifty",
     "tasks_wait_in_a_circle": "tasks wait for one another in a circle",
+    "word_in_doubt":
+        "an order left for a node and no answer came: it may have happened; `asked` says which",
     "word_still_owed": "a node could still not be told what a person said to the whole fleet",
     "word_told_later": "it was told now",
     "work_added": "a schedule, a watched folder or a signed message brought work in",

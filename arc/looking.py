@@ -231,9 +231,13 @@ def _remember(hub: Hub, found: FleetView) -> None:
     fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
     now = hub.clock.boottime()
     older = _aged(hub.last_view, now - hub.last_look_s) if hub.last_view else FleetView(found.at)
+    # Another look may have begun later, and ended before a silent node let this one end.
+    later = {node.name: node for node in older.seen}
+    seen = [known if (known := later.get(one.name)) and known.age_s < one.age_s else one
+            for one in found.seen]  # fmt: skip
     hub.last_view = FleetView(
         found.at,
-        (*(one for one in older.seen if one.name not in fresh), *found.seen),
+        (*(one for one in older.seen if one.name not in fresh), *seen),
         (*(one for one in older.unseen if one.name not in fresh), *found.unseen),
     )
     hub.last_look_s = now

@@ -189,6 +189,7 @@ def refusal(asked: JsonValue, error: ArcError | NodeError) -> JsonObject:
     said: JsonObject = {
         "code": error.code, "message": str(error), "hint": error.hint,
         "where": getattr(error, "where", ""), "exit": error.exit_code,
+        "rule": getattr(error, "rule", "") or "",
         "problems": list(getattr(error, "problems", ())),
     }  # fmt: skip
     return {"id": asked, "ok": False, "error": said}

@@ -20,6 +20,7 @@ from .around import here
 from .options import DryRun, Reason, moment, only_said
 
 FOLLOW_S = 1.0
+FOLLOW_MAX = 5_000  # lines of one look at what came since: `--limit` is about what was there before
 NODE_PROGRAM = "/path/to/agent-node"
 
 
@@ -114,6 +115,8 @@ def log(
     if not follow:
         return tell("log", "log", args, render_log)
     for told in _following(args, wanted):
+        if told.data.get("more"):
+            around.warn("there were older lines: arc log --limit N, --since TIME")
         for one in objects(told.data, "lines"):  # streams: one object a line
             say("log", Told({"lines": [one]}), render_log, around)
     return 0
@@ -125,7 +128,7 @@ def _following(args: JsonObject, wanted: JsonObject) -> Iterator[Told]:
     while True:
         told = around.ask(around, "log", args, timeout_s=ANSWER_S)
         yield told
-        args = {**inside(told.data, "next"), **wanted}
+        args = {**inside(told.data, "next"), **wanted, "limit": FOLLOW_MAX}
         time.sleep(FOLLOW_S)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent_node.errors import BadInput
 from agent_node.strict import JsonObject
-from arc.errors import WrongUse
+from arc.errors import ArcError, OutcomeUnknown, WrongUse
 
 if TYPE_CHECKING:
     from arc.hub import Hub
+
+
+WHY_MAX = 500  # characters of an error that the log keeps
 
 
 @dataclass(frozen=True)
@@ -115,14 +119,43 @@ def operation(name: str) -> Operation:
     """The function behind a name; its module is loaded when it is first asked for.
 
     What nobody could ask for is wrong use, whichever of its words was read as a node's would be.
+    An order whose answer was lost leaves a line in the log: who gave it may have seen no more.
     """
     module = import_module(f"{__name__}.{OPERATIONS[name]}")
     found: Operation = getattr(module, name.replace(".", "_"))
 
     async def carried_out(hub: Hub, args: JsonObject) -> Told:
         try:
-            return await found(hub, args)
+            told = await found(hub, args)
         except BadInput as error:
             raise WrongUse(str(error)) from error
+        except OutcomeUnknown as error:
+            _log_doubt(hub, name, args, error.node, str(error), uid=error.where)
+            raise
+        for node, because in _unanswered(told):
+            _log_doubt(hub, name, args, node, because)
+        return told
 
     return carried_out
+
+
+def _unanswered(told: Told) -> Iterator[tuple[str, str]]:
+    """Of an order to several nodes, those of which it is not known whether it happened there."""
+    for one in told.partial:
+        error = one["error"]
+        if isinstance(error, dict) and error.get("code") == OutcomeUnknown.code:
+            yield str(one["node"]), str(error.get("message"))
+
+
+def _log_doubt(
+    hub: Hub, name: str, args: JsonObject, node: str, because: str, *, uid: str = ""
+) -> None:
+    """A journal that takes no line is no better reason than this one, which the person is told.
+    `uid` is what was to be added, if not just the node's name.
+    """
+    if only_looks(name, args):
+        return
+    fields: JsonObject = {"asked": name, "by": args.get("by"), "because": because[:WHY_MAX]}
+    with suppress(ArcError):
+        hub.journal.runs.log("word_in_doubt", node=node, fields={
+            **fields, **({"uid": uid} if uid not in {"", node} else {})})  # fmt: skip

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,14 +126,9 @@ def _folder(hub: Hub, *, fix: bool) -> list[Check]:
     if hub.schedule is None:
         holder = "no hub runs; held for this command"
     checks = [Check("lease", "ok", f"term {hub.lease.term}, {holder}")]
-    wrong = []
-    for path, _, files in os.walk(state):
-        for place in (path, *(os.path.join(path, name) for name in files)):
-            found = os.lstat(place)
-            if not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077:
-                wrong.append(place)
-                if fix:
-                    os.chmod(place, stat.S_IMODE(found.st_mode) & 0o700)
+    wrong = [place for path, _, files in os.walk(state)
+             for place in (path, *(os.path.join(path, name) for name in files))
+             if _others_may_read(place, fix=fix)]  # fmt: skip
     if wrong:
         shown = ", ".join(os.path.relpath(place, state) for place in wrong[:5])
         hint = "" if fix else "arc doctor --fix takes the others' rights away"
@@ -145,6 +141,17 @@ def _folder(hub: Hub, *, fix: bool) -> list[Check]:
     checks.append(Check("journal", "ok", f"sound; {ran}"))  # it was checked when it was opened
     checks.append(_schema(hub, fix=fix))
     return checks
+
+
+def _others_may_read(place: str, *, fix: bool) -> bool:
+    """Whether they could, before `fix`. What is gone by now, such as a file on its way, is none."""
+    with suppress(FileNotFoundError):
+        found = os.lstat(place)
+        if not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077:
+            if fix:
+                os.chmod(place, stat.S_IMODE(found.st_mode) & 0o700)
+            return True
+    return False
 
 
 def _schema(hub: Hub, *, fix: bool) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from sqlite_utils import Database
 from agent_node.clock import iso
 from arc.decisions.alerts import Alert, Edge
 from arc.errors import StateBroken
-from arc.journal import CHUNK, KEEP_DAYS, ROWS_MAX, Journal
+from arc.journal import CHUNK, KEEP_DAYS, ROWS_MAX, Journal, broken
 from arc.journal_ends import TaskEnd
 from arc.journal_nodes import ALERTS_A_DAY, Ended
 from arc.journal_runs import DECISIONS_MAX
@@ -25,6 +26,14 @@ from arc.journal_tables import STEPS
 from arc.links import Met
 from arc.sensor import Decided, Moved, SensorReport
 from tests.builders import FakeClock
+
+SAID_AND_KILLED = (  # by a hub that closed nothing
+    "import sys, os; from pathlib import Path; from arc.journal import Journal;"
+    "from tests.builders import FakeClock; j = Journal(Path(sys.argv[1]), FakeClock());"
+    "j.words.suspend('iris', reason='disk', by='human:lukas');"
+    "j.words.pause_fleet(reason='move', by='human:lukas');"
+    "j.words.fence('forge', 'LIFE', by='human:lukas', reason='burnt'); os._exit(9)"
+)
 
 
 @pytest.fixture
@@ -145,6 +154,30 @@ def test_a_damaged_journal_names_the_file_and_what_to_do(tmp_path: Path, clock: 
     assert "fenced" in told.value.hint
 
 
+def test_the_hint_moves_a_journal_whole_and_leaves_nothing_of_it_beside_the_next(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Seen to fail: its -wal stayed where it was, with all that had been said last, and was gone
+    as soon as the next journal was opened.
+    """
+    path = tmp_path / "a fleet" / "journal.db"
+    path.parent.mkdir()
+    subprocess.run([sys.executable, "-c", SAID_AND_KILLED, str(path)], check=False, timeout=30)
+    assert path.with_name("journal.db-wal").stat().st_size
+    typed = re.search(r"\((.*)\) and start again", broken(path, "it is damaged").hint)
+    assert typed is not None
+    subprocess.run(["sh", "-c", typed[1]], check=True, timeout=30)
+    assert [one.name for one in path.parent.glob("journal.db-*")] == []
+    fresh = Journal(path, clock)
+    assert (fresh.words.suspended(), fresh.words.is_fenced("forge", "LIFE")) == ({}, True)
+    fresh.close()
+    (kept,) = (one for one in path.parent.rglob("journal.db*")
+               if one != path and not one.name.endswith(("-wal", "-shm")))  # fmt: skip
+    old = Journal(kept, clock)
+    assert set(old.words.suspended()) == {"iris"}
+    old.close()
+
+
 @pytest.mark.parametrize("what", ["folder", "garbage", "link"])
 def test_what_is_no_journal_is_refused_and_left_as_it_is(
     tmp_path: Path, clock: FakeClock, what: str,
@@ -163,15 +196,8 @@ def test_what_is_no_journal_is_refused_and_left_as_it_is(
 
 def test_what_a_person_said_outlives_a_killed_hub(tmp_path: Path) -> None:
     """The child writes and is gone without closing anything."""
-    code = (
-        "import sys, os; from pathlib import Path; from arc.journal import Journal;"
-        "from tests.builders import FakeClock; j = Journal(Path(sys.argv[1]), FakeClock());"
-        "j.words.suspend('iris', reason='disk', by='human:lukas');"
-        "j.words.pause_fleet(reason='move', by='human:lukas');"
-        "j.words.fence('forge', 'LIFE', by='human:lukas', reason='burnt'); os._exit(9)"
-    )
     path = tmp_path / "journal.db"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=30)
+    subprocess.run([sys.executable, "-c", SAID_AND_KILLED, str(path)], check=False, timeout=30)
 
     journal = Journal(path, FakeClock())
     assert journal.words.suspended()["iris"].reason == "disk"

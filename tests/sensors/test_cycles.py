@@ -14,7 +14,9 @@ import pytest
 
 from agent_node import commands as c
 from agent_node.strict import JsonObject
+from arc.decisions.view import NodeSeen
 from arc.hub import Hub
+from arc.looking import look
 from arc.operations.nodes_fence import nodes_fence
 from arc.sensor import Moved, SensorReport
 from arc.settings import NodeEntry
@@ -364,6 +366,32 @@ def test_a_woken_run_asks_again_whoever_had_news_since(scene: Scenes) -> None:
     report = night.run(REBALANCE, woken=frozenset({"loom"}))
     assert within(report.details, "requests", "status") == 3
     assert night.hub.stirred == set()
+
+
+def test_a_look_that_a_silent_node_held_up_takes_back_nothing_that_was_seen_since(
+    scene: Scenes
+) -> None:
+    """Seen to fail: it ended with what iris had said ten seconds before, and the next run for loom
+    did not look into the queue that had filled meanwhile.
+    """
+    night = scene()
+    night.passes(300)
+    night.run(HEALTH)
+    night.link("spark").takes_s = 1e6
+
+    async def both() -> None:
+        slow = asyncio.create_task(look(night.hub, known=night.hub.late))
+        await asyncio.sleep(1)
+        night.has("iris", 12, priority=8)
+        await look(night.hub, woken=("iris",))
+        await slow
+
+    night._do(both())
+    assert night.hub.last_view is not None
+    iris = night.hub.last_view.node("iris")
+    assert isinstance(iris, NodeSeen)
+    assert (iris.report.pending_count, round(iris.age_s)) == (12, 9)
+    assert night.run(REBALANCE, woken=frozenset({"loom"})).acted > 0
 
 
 def test_health_prints_and_journals_idle_with_rebalance_disabled(scene: Scenes) -> None:

@@ -59,6 +59,16 @@ def test_who_does_not_answer_was_not_heard_by_the_doctor_either(well: Desk) -> N
     assert well.hub.journal.nodes.met()["iris"] == heard
 
 
+def test_a_file_that_goes_while_the_folder_is_looked_at_is_nobodys_fault(well: Desk) -> None:
+    """Seen to fail with `a fault of ours: FileNotFoundError`: what another command replaces, such
+    as known_hosts, has a second name for a moment.
+    """
+    there = [*os.walk(well.hub.settings.state)]
+    there[0][2].append("known_hosts.new")
+    with patch("arc.operations.doctor.os.walk", return_value=there):
+        assert found(well.arc("doctor", "--json"), "state") == []
+
+
 def test_files_that_others_may_read_are_found_and_mended(well: Desk) -> None:
     journal = well.hub.settings.state / "journal.db"
     journal.chmod(0o644)

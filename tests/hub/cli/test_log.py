@@ -7,12 +7,13 @@ from unittest.mock import patch
 
 from agent_node import commands as c
 from agent_node.strict import JsonObject
-from arc.errors import NodeUnreachable, OutcomeUnknown
+from arc.errors import NodeUnreachable, OutcomeUnknown, StateBroken
 from arc.running import CRASHED, _after_a_crash, run_hub
 from sensors.bad_ends import log_bad_ends
 from tests.builders import uid
 from tests.hub.cli.desk import Desk
 from tests.hub.cli.test_dead import dies
+from tests.hub.cli.test_tasks import without_an_answer
 
 
 def events(desk: Desk, *words: str) -> list[str]:
@@ -31,6 +32,45 @@ def test_every_word_of_a_person_is_there_with_who_and_why(desk: Desk) -> None:
     assert last(desk)["fields"]["until"] == "2026-03-10T09:45:00.000Z"
     desk.arc("pause", "--reason", "audit")
     assert last(desk)["fields"]["reason"] == "audit"
+
+
+def doubts(desk: Desk) -> list[tuple[str, str, str]]:
+    lines = desk.arc("log", "--event", "word_in_doubt", "--json").data["lines"]
+    assert all(one["fields"]["by"] == "human:ada" for one in lines)
+    assert all("it may have happened" in one["fields"]["because"] for one in lines)
+    return [(one["fields"]["asked"], one["node"], one["fields"].get("uid", "")) for one in lines]
+
+
+def test_a_word_whose_answer_was_lost_is_there(desk: Desk) -> None:
+    """Seen to fail: the node was paused, and nothing in the log said that anybody had asked."""
+    without_an_answer(desk, "loom", "pause")
+    assert desk.arc("nodes", "pause", "loom", "--dry-run").code == 3
+    assert doubts(desk) == []
+    assert desk.arc("nodes", "pause", "loom").code == 3
+    assert doubts(desk) == [("nodes.pause", "loom", "")]
+    without_an_answer(desk, "iris", "add")
+    added = desk.arc("tasks", "add", "deploy", "--to", "iris", "--json").envelope["error"]
+    assert doubts(desk)[1:] == [("tasks.add", "iris", added["where"])]
+    assert "deploy" not in desk.arc("log").out
+
+
+def test_a_word_to_several_nodes_names_who_did_not_answer(desk: Desk) -> None:
+    """Seen to fail: the log had the task of the node that answered, and of the other nothing."""
+    desk.waits("iris", 1)
+    desk.waits("loom", 2)
+    without_an_answer(desk, "loom", "cancel")
+    assert desk.arc("tasks", "cancel", uid(1), uid(2), "--yes").code == 3
+    assert doubts(desk) == [("tasks.cancel", "loom", "")]
+    assert events(desk, "--event", "task_cancelled") == ["task_cancelled"]
+
+
+def test_a_log_that_takes_no_line_leaves_the_person_the_error_of_the_word(desk: Desk) -> None:
+    """Guarded by the suppressed error: without it the journal's own trouble was all that was told.
+    """
+    without_an_answer(desk, "loom", "pause")
+    with patch.object(desk.hub.journal.runs, "log", side_effect=StateBroken("the disk is full")):
+        error = desk.arc("nodes", "pause", "loom", "--json").envelope["error"]
+    assert error["code"] == "ARC-OUTCOME-UNKNOWN"
 
 
 def test_what_was_done_to_tasks_by_hand_is_there(desk: Desk) -> None:

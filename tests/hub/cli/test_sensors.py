@@ -298,6 +298,29 @@ def test_a_followed_log_goes_on_with_what_comes_one_object_a_line(
     assert events == ["node_paused", "node_resumed", "node_resumed"]
 
 
+def test_a_followed_log_leaves_nothing_out_that_comes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: of what came between two looks the newest alone was told, and of the rest not
+    even that there was any: a cycle with many moves lost most of them.
+    """
+    desk.arc("nodes", "pause", "iris")
+    desk.arc("nodes", "pause", "loom")
+
+    def sleep(seconds: float) -> None:
+        if turns:
+            raise KeyboardInterrupt
+        turns.extend(desk.arc("nodes", "resume", node) for node in ("iris", "loom", "spark"))
+
+    turns: list[object] = []
+    monkeypatch.setattr("arc.cli.fleet_words.time.sleep", sleep)
+    followed = desk.arc("log", "--follow", "--limit", "1", "--json")
+    lines = [json.loads(line)["data"]["lines"][0] for line in followed.lines]
+    assert [(one["event"], one["node"]) for one in lines] == [
+        ("node_paused", "loom"), *(("node_resumed", node) for node in ("iris", "loom", "spark"))]
+    assert followed.err == "warning: there were older lines: arc log --limit N, --since TIME\n"
+
+
 @pytest.mark.parametrize("short", ["router", "health", "rebalance", "graphs", "notices",
                                    "schedules"])  # fmt: skip
 def test_our_sensors_are_known_by_their_short_names(whole: Desk, short: str) -> None:
