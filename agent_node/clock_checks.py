@@ -7,7 +7,7 @@ from datetime import datetime
 from .checks import Check
 from .clock import Clock
 from .home import Home
-from .passing import doubt_of, read_mark
+from .passing import doubt_of, moved_on, read_mark
 
 CLOCK_SLACK_S = 60
 
@@ -22,7 +22,7 @@ def check_clock(home: Home, now: datetime, clock: Clock) -> Check:
         text = f"the wall clock is {ahead:.0f}s behind files of this home"
         return Check("clock", "finding", text, "set the clock: timedatectl set-ntp true")
     mark = read_mark(home.generation)
-    doubt = doubt_of(mark, clock) if mark is not None else ""
+    doubt = doubt_of(moved_on(mark, clock), clock) if mark is not None else ""
     if doubt:
         return Check("clock", "note", doubt, "date; where it is wrong: timedatectl set-ntp true")
     return Check("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC, not behind the files here")

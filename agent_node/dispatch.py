@@ -166,8 +166,8 @@ class Dispatcher:
         run.signed_in = True
         if spawned.started_at is not None:
             run.started = True
-            self.programs.started(run.agent)
             if run.judging is None:
+                self.programs.started(run.agent)
                 self._started.append(Started(run.uid, run.n, *spawned.shim, run.model))
                 self.news.append("task_started")
 

@@ -80,7 +80,9 @@ def _reasons(desk: Desk, listed: Listed) -> dict[str, Because | None]:
     """Why each task of a page waits, or stands where it is."""
     known = desk.store.read(Standings(tuple(task.uid for task in listed.tasks)))
     needed = desk.settings.disk_needed(total_bytes(desk.home))
-    node, now = node_now(desk.looks.again(), disk_needed=needed), desk.clock.now()
+    node = node_now(desk.looks.again(), disk_needed=needed,
+                    overdraft=desk.settings.urgent_overdraft)  # fmt: skip
+    now = desk.clock.now()
     return {task.uid: reason_of(task, known.get(task.uid, Standing()), node, now=now)
             for task in listed.tasks}  # fmt: skip
 

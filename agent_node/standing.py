@@ -45,12 +45,13 @@ class NodeNow:
 
     stops: Because | None = None
     no_money: Because | None = None
+    overdraft: bool = False  # whether P1 to P4 start without any
     agents: Mapping[str, Because] = field(default_factory=dict)  # who takes nothing now, and why
 
 
-def node_now(report: JsonObject, *, disk_needed: int) -> NodeNow:
-    """The same out of the report of how the node stands."""
-    return NodeNow(_stops(report, disk_needed), _no_money(report), _agents(report))
+def node_now(report: JsonObject, *, disk_needed: int, overdraft: bool = False) -> NodeNow:
+    """The same out of the report of how the node stands, and of what node.toml says of money."""
+    return NodeNow(_stops(report, disk_needed), _no_money(report), overdraft, _agents(report))
 
 
 def _stops(report: JsonObject, disk_needed: int) -> Because | None:
@@ -115,7 +116,7 @@ def _ready(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Beca
         return stops
     if standing.unheard:
         return Because("waits_for_hub", "another node may own it; no hub was heard since the boot")
-    if node.no_money is not None and task.priority > URGENT:
+    if node.no_money is not None and not (node.overdraft and task.priority <= URGENT):
         return node.no_money
     taken = [node.agents.get(name) for name in standing.agents]
     if None in taken or taken[0] is None:

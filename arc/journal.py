@@ -156,10 +156,14 @@ class Journal:
         self.ties = TieBook(self._rows, clock)
         self.deliveries = DeliveryBook(self._rows, clock)
         self.lives = LifeBook(self._rows, clock)
-        self.put_right()
-        self.words = WordBook(self._rows, clock, FenceFile(path.parent))
-        write_down(self)
-        self.disk_failed = last_failure(self._rows, clock.now())  # before it was opened
+        try:
+            self.put_right()
+            self.words = WordBook(self._rows, clock, FenceFile(path.parent))
+            write_down(self)
+            self.disk_failed = last_failure(self._rows, clock.now())  # before it was opened
+        except BaseException:
+            self.close()
+            raise
 
     def _broke(self, because: str) -> None:
         leave_word(self.path, because, at=self._clock.now())

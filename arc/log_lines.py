@@ -30,7 +30,7 @@ LINES: Final[dict[str, str]] = {
     "forgetting_waits": "the hub's clock may be wrong, so nothing is forgotten for its age",
     "history_not_believed": "a node told of its past what cannot be; those times are left out",
     "hub_started": "a hub began to run; `because`: where the one before it did not end by itself",
-    "hub_stopped": "it ended by itself",
+    "hub_stopped": "it ended by itself; `because`: where an error ended it",
     "inbox_disk_broken": "the disk under the hub's own queue failed, and the hub ended",
     "journal_disk_broken":
         "the disk under the hub's journal failed, and the hub ended; the next one says so",

@@ -224,15 +224,23 @@ async def run_hub(
         with signals(ended):
             await (_once(hub, schedule, ended) if once else _stay(hub, schedule, ended, say))
         hub.journal.runs.log("hub_stopped")
-    except MachineFailed as failed:
+    except (ArcError, OSError) as error:
         with suppress(ArcError):  # which may lie on the same disk
-            hub.journal.runs.log("inbox_disk_broken", fields={"because": str(failed)[:WHY_MAX]})
+            _note_end(hub, error)
         raise
     finally:
         await schedule.stop()
         hub.schedule = None
         await hub.close()
     return tuple(told)
+
+
+def _note_end(hub: Hub, error: Exception) -> None:
+    said: JsonObject = {"because": str(error)[:WHY_MAX]}
+    if isinstance(error, MachineFailed):
+        hub.journal.runs.log("inbox_disk_broken", fields=said)
+    else:
+        hub.journal.runs.log("hub_stopped", fields=said)
 
 
 def _after_a_crash(hub: Hub) -> JsonObject:

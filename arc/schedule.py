@@ -256,15 +256,15 @@ class Turns(BaseTrigger):  # type: ignore[misc]
         return self._clock.boottime() - self._due
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """A turn begins: when the next is due. Of one turn the scheduler asks this more than once.
+        """A turn begins: when the next is due. Beyond the scheduler's `now`, or it asks for ever.
 
-        Turns that were missed are no turns: a clock set on by years would make a list of them. One
-        that a clock begins too early is one more, and the next comes when it would have come.
+        Of one turn it asks more than once. Missed turns are none: a clock set on by years would
+        make a list of them. One that a clock begins too early is one more; the next comes in time.
         """
         late_s = self.late_s()
         if late_s >= -min(CLOCK_JUMP_S, self.every_s / 2):
             self._due += self.every_s * (1 + max(late_s, 0.0) // self.every_s)
-        return self.by_the_wall()
+        return max(self.by_the_wall(), now + timedelta.resolution)
 
 
 async def guarded(

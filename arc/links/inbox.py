@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_node.clock import Clock, iso, parse_iso
-from agent_node.commands import Command, Forget, Wake
+from agent_node.commands import Forget, Wake
 from agent_node.desk import Outcome, Session
 from agent_node.errors import BadInput, DiskBroken, NodeError
 from agent_node.home import Home, HomeLock, check_home
@@ -126,8 +126,8 @@ class InboxLink:
         this queue says, which is nothing.
         """
         self._assume_usd = usd
-        if self._answers is not None:
-            self._assume(self._answers)
+        if (answers := self._answers) is not None:
+            self._do(answers, lambda: self._assume(answers))
 
     def _assume(self, answers: Answers) -> None:
         money = answers.desk.settings.money
@@ -142,8 +142,8 @@ class InboxLink:
 
     def forget(self) -> bool:
         """Let go of a little of what ended long ago, by a node's own rules; whether more may go."""
-        little = Forget()
-        return self._apply(self._open(), little) >= little.limit
+        answers, little = self._open(), Forget()
+        return self._do(answers, lambda: answers.desk.store.apply(little)) >= little.limit
 
     async def listen(self, heard: EventHeard) -> None:
         """Tell `heard` when work may have come in."""
@@ -214,12 +214,12 @@ class InboxLink:
         now = self._clock.boottime()
         if now - self._woke_at >= WAKE_EVERY_S:
             self._woke_at = now
-            self._apply(answers, Wake())
+            self._do(answers, lambda: answers.desk.store.apply(Wake()))
 
-    def _apply(self, answers: Answers, command: Command[Outcome]) -> Outcome:
-        """What it owes nobody an answer for."""
+    def _do(self, answers: Answers, work: Callable[[], Outcome]) -> Outcome:
+        """What it owes nobody an answer for: it fails as a link does, and ends with its disk."""
         try:
-            return answers.desk.store.apply(command)
+            return work()
         except NodeError as error:
             if answers.desk.store.broken:
                 self._break_off(str(error))

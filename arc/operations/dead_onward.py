@@ -11,7 +11,7 @@ from agent_node.requests import Fields
 from agent_node.strict import JsonObject
 from arc.asking import read_report
 from arc.dead_answers import Letter
-from arc.errors import ArcError, NeedsWord, WrongUse
+from arc.errors import ArcError, MachineFailed, NeedsWord, StateBroken, WrongUse
 from arc.links import Link
 
 from . import Told
@@ -90,6 +90,8 @@ class Onward:
         except WrongUse as error:  # it is READY no more
             because = f"{error}; {BEGUN.format(row['node'])}"
             return {"moved": "kept", "move_rule": "still_ready", "move_because": because}
+        except (StateBroken, MachineFailed) as error:  # of the hub itself, maybe after the move
+            return {"moved": "in_doubt", "move_rule": error.code, "move_because": str(error)}
         except ArcError as error:
             return {"moved": "kept", "move_rule": error.code, "move_because": str(error)}
         warnings += told.warnings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,26 @@ async def test_nor_if_it_failed_while_the_old_links_were_closed(tmp_path: Path) 
     inbox.close = breaks
     with pytest.raises(MachineFailed, match="its disk failed"):
         await hub.follow(replace(hub.settings, domains=()))
+    await hub.close()
+
+
+async def test_a_disk_that_fails_over_another_assumption_ends_the_hub_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: the hub fell over an error that is no hub's, and the log had no line of why."""
+    hub = a_hub(tmp_path, SystemClock(), nodes=(), sensors=[])
+    await hub.inbox.meet()
+
+    def refuse(tx: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_READ"
+        raise error
+
+    monkeypatch.setattr("agent_node.store.sqlite.note_budgets", refuse)
+    with pytest.raises(LinkError, match="disk I/O error"):
+        await hub.follow(replace(hub.settings, assume_usd="1"))
+    with pytest.raises(MachineFailed, match="its disk failed"):
+        hub.fuse.check()
     await hub.close()
 
 

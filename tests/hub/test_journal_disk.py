@@ -8,9 +8,11 @@ import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_node import wreck
 from agent_node.clock import SystemClock
 from arc.errors import MachineFailed, StateBroken
 from arc.hub import Hub
@@ -123,6 +125,26 @@ def test_a_word_that_cannot_be_written_down_keeps_no_hub_from_starting(
     assert journal.disk_failed is not None
     assert journal.disk_failed.because.endswith("it burnt")
     journal.close()
+
+
+def test_a_disk_that_fails_as_the_journal_is_opened_is_synced_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: whoever collected the connection closed it, which syncs once more."""
+    path, log = tmp_path / "journal.db", RunBook.log
+    Journal(path, FakeClock()).close()
+    leave_word(path, "it burnt", at=FakeClock().now())
+
+    def fails(book: RunBook, event: str, **more: Any) -> None:
+        with no_file_grows():
+            log(book, event, **more)
+
+    monkeypatch.setattr(RunBook, "log", fails)
+    monkeypatch.setattr(wreck, "_LEFT", [])
+    with pytest.raises(MachineFailed, match="its disk failed"):
+        Journal(path, FakeClock())
+    assert wreck.any_left()
+    assert (tmp_path / "journal.failed").exists()
 
 
 def test_too_long_a_word_is_cut(tmp_path: Path) -> None:

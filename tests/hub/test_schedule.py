@@ -16,6 +16,7 @@ from arc.operations.sensing import sensor_lines
 from arc.schedule import RUN_S, RunTold, Schedule, Turns
 from arc.sensor import SensorReport, skipped
 from arc.settings import SensorEntry
+from tests.builders import FakeClock
 from tests.hub_builders import Counting, a_hub, scheduler_time
 from tests.virtual_time import LoopClock, VirtualLoop
 
@@ -302,6 +303,21 @@ def test_a_clock_set_on_by_years_makes_no_list_of_missed_turns(
         assert asked - before == 2
 
     scheduled(tmp_path, story, Counting("a", 300))
+
+
+def test_a_clock_set_back_while_the_scheduler_asks_for_turns_ends_its_asking() -> None:
+    """The scheduler reads the wall, then asks for turn after turn until one lies behind that. Seen
+    to fail: set back by an hour in between, none ever did, and the hub stood still over the list.
+    """
+    clock = FakeClock()
+    turns, now = Turns(clock, 300.0, clock.boottime()), clock.now()
+    clock.wall -= timedelta(hours=1)
+    asked, at = list[datetime](), now
+    while at <= now and len(asked) < 10:
+        asked.append(at)
+        at = turns.get_next_fire_time(at, now)
+    assert asked == [now]
+    assert turns.by_the_wall() == clock.now() + timedelta(seconds=300), "the next look finds it"
 
 
 def test_a_machine_that_slept_runs_its_sensors_at_the_next_look_at_the_time(

@@ -9,6 +9,7 @@ import pytest
 
 from agent_node import commands as c
 from arc.dead_answers import Meant
+from arc.errors import StateBroken
 from arc.hub import Hub
 from arc.operations import dead, dead_awaited
 from arc.text.dead import render_letter
@@ -509,6 +510,17 @@ def test_what_its_node_starts_before_it_could_move_is_said_to_run_there(desk: De
         text = desk.arc("dead", "retry", task, "--to", "loom")
     assert text.code == 3
     assert "is CLAIMED on iris; only waiting tasks move; arc nodes pause iris" in text.out
+
+
+def test_a_move_that_the_hub_could_not_write_down_is_not_said_to_have_stayed(desk: Desk) -> None:
+    """Seen to fail: `not moved to loom`, of a task that was there."""
+    (task,) = dies(desk, "iris", 1)
+    broken = StateBroken("the journal cannot be used")
+    with patch.object(desk.hub.journal.runs, "add_moves", side_effect=broken):
+        text = desk.arc("dead", "retry", task, "--to", "loom")
+    assert text.code == 3
+    assert "its move to loom is in doubt: the journal cannot be used" in text.out
+    assert [one["node"] for one in desk.arc("tasks", "list", "--json").data["tasks"]] == ["loom"]
 
 
 @pytest.mark.parametrize(("to", "code"), [("nowhere", 5), ("spark", 3)])

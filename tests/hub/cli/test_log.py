@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from agent_node import commands as c
 from agent_node.strict import JsonObject
 from arc.errors import NodeUnreachable, OutcomeUnknown, StateBroken
@@ -165,6 +167,20 @@ async def test_a_hub_that_comes_back_after_a_crash_says_so(desk: Desk) -> None:
         await run_hub(desk.hub, once=True)
     assert [one["event"] for one in noted] == ["hub_started", "hub_stopped"]
     assert noted[0]["fields"] == {"term": 1, "once": True, "because": CRASHED}
+
+
+async def test_a_hub_that_met_an_error_was_not_killed(desk: Desk) -> None:
+    """Seen to fail: the next one said that it was, or that its machine had gone down."""
+    (desk.hub.settings.state / "hub.sock").mkdir()
+    desk.hub.sensors, noted = (), list[tuple[str, str]]()
+
+    def note(event: str, fields: JsonObject, **more: Any) -> None:
+        noted.append((event, str(fields.get("because"))))
+
+    with patch.object(desk.hub.journal.runs, "log", note), pytest.raises(IsADirectoryError):
+        await run_hub(desk.hub)
+    assert [event for event, _ in noted] == ["hub_started", "hub_stopped"]
+    assert "hub.sock" in noted[1][1]
 
 
 def test_what_ended_badly_in_the_night_is_in_the_log_once(desk: Desk) -> None:

@@ -27,12 +27,14 @@ from agent_node.home import Home
 from agent_node.logs import read_piece
 from agent_node.processes import identify, read_boot_id
 from agent_node.queries import ShowTask
-from agent_node.runs import Run
+from agent_node.runs import Judging, Run
 from agent_node.starters import Starters
 from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.timers import Timers
 from agent_node.upkeep import FORGET_EVERY_S, LOOK_WAIT_S, Upkeep
+from agent_node.zygote_link import Spawned
 from tests.builders import DAY, a_clock, a_task, uid
+from tests.node.test_missing import AT, COULD_NOT
 from tests.node.wire.talking import a_home
 
 Later = Callable[[float, Callable[[], None]], None]
@@ -263,6 +265,31 @@ def test_a_shim_that_is_watched_and_has_not_signed_in_is_woken_again(
             assert (run.pidfd is not None, run.signed_in, len(woken)) == (True, False, times)
             desk.pass_time()
         assert (run.signed_in, len(woken), told, desk.due) == (True, 3, [], [])
+    finally:
+        desk.close()
+        run.let_go()
+
+
+@pytest.mark.parametrize("judges", [True, False], ids=["a validator", "the program"])
+def test_only_a_program_that_starts_ends_the_pause_of_one_that_did_not(
+    tmp_path: Path, *, judges: bool
+) -> None:
+    """Seen to fail: a validator's start was taken for one, and the agent tried on without a pause
+    for as long as outputs were judged.
+    """
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=0)
+    run, itself, programs = its_attempt(desk, home), identify(os.getpid()), desk.dispatcher.programs
+    assert itself is not None
+    try:
+        run.unstarted = COULD_NOT
+        assert programs.excused(run, End("failed")).kind == "requeued"
+        assert programs.of("iris") is None
+        run.judging = Judging(run.folder, End("completed"), 1) if judges else None
+        its_shim = os.pidfd_open(os.getpid())
+        desk.dispatcher._heard(Spawned(uid(), run.n, itself, its_shim, AT, None))
+        programs.look(every_s=0)
+        assert (programs.of("iris") is None) is judges
     finally:
         desk.close()
         run.let_go()

@@ -49,13 +49,13 @@ class FakeHost:
         self.told.append(("carry out upgrade",))
 
 
-def a_home(place: Path, name: str = "iris") -> Home:
-    """A home with settings, not yet opened."""
+def a_home(place: Path, name: str = "iris", settings: str = "") -> Home:
+    """A home with settings, these among them, not yet opened."""
     place.mkdir(mode=0o700)
     (place / "tasks").mkdir(mode=0o700)
     home = Home(place)
     home.config.write_text(
-        f'name = "{name}"\n\n[[agent]]\nname = "{name}"\n'
+        f'name = "{name}"\n{settings}\n[[agent]]\nname = "{name}"\n'
         'run = ["true"]\nslots = 2\nskills = ["web"]\n',
         encoding="utf-8",
     )
@@ -65,17 +65,21 @@ def a_home(place: Path, name: str = "iris") -> Home:
 class Talk:
     """One node and one peer of it: requests go in as dicts, replies come out as dicts."""
 
-    def __init__(self, place: Path, name: str = "iris", *, clock: FakeClock | None = None) -> None:
-        self.home = a_home(place, name)
+    def __init__(
+        self, place: Path, name: str = "iris", *, clock: FakeClock | None = None, settings: str = ""
+    ) -> None:
+        self.home = a_home(place, name, settings)
         self.clock = clock or a_clock()
         self.host = FakeHost()
         self.store = open_store(place, name=name, clock=self.clock, rng=Random(7), machine="here")
         self.store.live.dispatching = True
         self.store.apply(SetAgents((AgentRow(name, 2, ("web",)),)))
+        known = read_settings(self.home.config)
+        self.store.spend_within(known.money)
         self.answers = Answers(
             self.store,
             home=self.home,
-            settings=read_settings(self.home.config),
+            settings=known,
             clock=self.clock,
             host=self.host,
         )

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from agent_node.commands import AgentRow, Because, Finish, Result, SetAgents, Stalled
+from agent_node.commands import (
+    AgentRow,
+    Because,
+    Claim,
+    Claimed,
+    Finish,
+    NothingToClaim,
+    Result,
+    SetAgents,
+    Stalled,
+)
 from agent_node.queries import Listed
 from agent_node.standing import TEXT_MAX, NodeNow, Standing, node_now, reason_of
 from agent_node.store import standings
@@ -63,6 +73,25 @@ def test_what_holds_the_whole_node_is_said_of_each_ready_task(
     assert reason(iris) == ("no_daemon", "no daemon runs on iris: agent-node run")
     iris.ask("pause", reason="holidays", by="human:ada")
     assert reason(iris) == ("paused", "iris is paused (holidays)")
+
+
+@pytest.mark.parametrize(("overdraft", "said"), [("false", {2, 3}), ("true", {3})])
+def test_what_waits_for_money_says_so_however_urgent_it_is(
+    tmp_path: Path, overdraft: str, said: set[int]
+) -> None:
+    """Seen to fail: where nothing goes on over budget, P1 to P4 waited without any reason."""
+    money = f'budget_usd = "1"\nurgent_overdraft = {overdraft}\n'
+    iris = Talk(tmp_path / "iris", settings=money)
+    iris.has(1)
+    got = iris.running()
+    iris.store.apply(Finish(uid(1), got.n, Result("completed", cost_usd="1")))
+    iris.has(2, priority=4)
+    iris.has(3, priority=5)
+    held = dict.fromkeys(map(uid, said), "over_budget")
+    assert {at: rule for at, (rule, _) in reasons(iris).items()} == held
+    got_more = iris.store.apply(Claim("iris"))
+    assert isinstance(got_more, NothingToClaim if 2 in said else Claimed)
+    iris.close()
 
 
 def test_a_node_without_agents_is_told_as_one(iris: Talk) -> None:
