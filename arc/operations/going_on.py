@@ -21,7 +21,7 @@ def goes_on(hub: Hub, task: Task) -> str:
         return next_try(task, hub.clock.now())
     if task.state == State.DEAD_LETTERED:
         return f"failed for good; what spoke against it: arc dead show {task.uid}"
-    return ""
+    return str(at_its_time(task).get("result", ""))
 
 
 def why_again(hub: Hub, task: Task) -> JsonObject:

@@ -567,6 +567,14 @@ def test_a_task_that_is_retried_before_its_time_says_that_it_waits_for_it(desk: 
     assert desk.arc("tasks", "show", task["uid"], "--json").data["task"]["state"] == "READY"
 
 
+def test_a_task_that_waits_for_its_time_says_so_in_the_list(desk: Desk) -> None:
+    """Seen to fail: its reason was empty, and `arc why` alone knew it."""
+    desk.arc("tasks", "add", "tomorrow", "--not-before", "1d")
+    (listed,) = desk.arc("tasks", "list", "--state", "PENDING", "--json").data["tasks"]
+    ready = "it waits for its time, and is READY from 2026-03-11T03:45:00.000Z on"
+    assert (listed["rule"], listed["because"]) == ("", ready)
+
+
 def test_several_at_once_take_a_word(desk: Desk) -> None:
     desk.waits("iris", 1, 2)
     refused = desk.both("tasks", "cancel", uid(1), uid(2))[0]
