@@ -437,6 +437,29 @@ class History:
     def __init__(self, node: NodeAtHand, seed: int) -> None:
         self.node, self.rng = node, random.Random(seed)
         self.count = self.moves = 0
+@pytest.mark.parametrize(("cost", "left"), [("0.5", "1.5"), ("2", "0"), ("3", "0")])
+def test_what_is_not_proven_dead_is_charged_what_it_had_said_by_then(
+    node: NodeAtHand, cost: str, left: str
+) -> None:
+    """Seen to fail: it was charged nothing, then or when a person had decided, and no event told
+    its cost to the hub that counts money.
+    """
+    node.finish(node.running(a_task(1, max_cost_usd="2")), "unproved", cost_usd=cost)
+    assert amounts(node)[:2] == (cost, left)
+    (data,) = [one["data"] for one in node.events(uid(1)) if one["event"] == "task_parked"]
+    assert isinstance(data, dict)
+    assert data["cost_usd"] == cost
+    node.say(c.Resolve(uid(1), "failed"))
+    assert amounts(node)[:2] == (cost, "0")
+
+
+def test_what_is_not_proven_dead_is_charged_without_a_limit_too(tmp_path: Path) -> None:
+    node = NodeAtHand(Sqlite(), tmp_path / "iris")
+    node.finish(node.running(a_task(1)), "unproved", cost_usd="0.3")
+    assert amounts(node)[:2] == ("0.3", "0")
+    node.close()
+
+
         self.running: list[c.Claimed] = []
         self.away: list[str] = []
         self.limits: dict[str, Decimal] = {}
