@@ -21,6 +21,7 @@ from arc.text.sensors import render_log
 from arc.text.status import render_status
 from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk
+from tests.hub.cli.test_dead import dies
 from tests.hub_nodes import twisted
 
 EVIL = "\x1b[2J\u202egone"
@@ -294,6 +295,21 @@ def test_a_node_that_fails_is_named_once(desk: Desk, monkeypatch: pytest.MonkeyP
     desk.hub.journal.nodes.note(Edge(began=(Alert("iris", "work_succeeds", "5 of 5 failed"),)))
     told = [one["text"] for one in desk.arc("status", "--json").data["needs_you"]]
     assert told == ["5 of 5 failed"]
+
+
+def test_a_node_that_fails_is_named_with_what_its_last_failure_printed(desk: Desk) -> None:
+    """Seen to fail: `arc nodes show iris`, which says no more than that its agent is failing."""
+    desk.hub.schedule = Schedule(desk.hub)
+    for number in range(1, 6):
+        dies(desk, "iris", number)
+    needs = desk.both("status")[1]["needs_you"]
+    (fails,) = [one for one in needs if "fails again and again" in one["text"]]
+    assert fails["try"] == (
+        f"arc nodes logs iris {uid(5)} --stderr   ·   arc dead list --node iris")  # fmt: skip
+    desk.arc("sensors", "run", "fleet-health")
+    needs = desk.both("status")[1]["needs_you"]
+    (fails,) = [one for one in needs if "one after the other" in one["text"]]
+    assert fails["try"] == "arc dead list --node iris   ·   arc why --node iris"
 
 
 def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
