@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
 from arc.decisions.alerts import Alert, Edge
 from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.view import NodeSeen
@@ -310,6 +311,24 @@ def test_a_node_that_fails_is_named_with_what_its_last_failure_printed(desk: Des
     needs = desk.both("status")[1]["needs_you"]
     (fails,) = [one for one in needs if "one after the other" in one["text"]]
     assert fails["try"] == "arc dead list --node iris   ·   arc why --node iris"
+
+
+def test_what_neither_waits_to_run_nor_runs_is_counted_where_it_is(desk: Desk) -> None:
+    """Seen to fail: a node with nothing but tasks that are tried again later was `idle`, with 0 and
+    0, and a queue at the hub in which all waits for something was `0 waiting`.
+    """
+    desk.waits("iris", 1, not_before="2036-03-10T03:45:00.000Z")
+    desk.runs("iris", 2)
+    iris = desk.nodes.machines["iris"].store
+    iris.apply(c.Finish(uid(2), 1, c.Result("failed", error_kind="crash")))
+    desk.waits("inbox", 3, not_before="2036-03-10T03:45:00.000Z")
+    text, data = desk.both("status")
+    line = next(line for line in text.lines if line.startswith("iris"))
+    assert line.split()[3:5] == ["0", "0"]
+    assert line.endswith("1 PENDING, 1 RETRYING")
+    assert node(data, "iris")["reason"] == ""
+    assert "hub's queue: 0 waiting; 1 PENDING" in text.lines
+    assert not next(line for line in text.lines if line.startswith("loom")).endswith("PENDING")
 
 
 def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:
