@@ -10,7 +10,7 @@ from .baggage import Baggage
 from .clock import Clock
 from .commands import Claim, Claimed, Command, Finish, Finished, Result, Started
 from .config import AgentSettings, NodeSettings
-from .endings import as_stalled, look_at_end
+from .endings import as_stalled, look_at_end, unproved
 from .errands import Errands
 from .errors import DiskTrouble, NodeError
 from .evidence import Alive, Leftovers
@@ -230,7 +230,7 @@ class Dispatcher:
         """Not over yet: follow the shim, or end what it left behind, and look again."""
         if isinstance(evidence, Unseen):
             if not self._wardens.look_later(run, self._close):
-                self._record(run, Result("unproved", message=evidence.why))
+                self._record(run, unproved(run, evidence.why))
         elif isinstance(evidence, Alive):
             self._follow(run, evidence)
         else:
@@ -251,7 +251,7 @@ class Dispatcher:
     def _look_again(self, run: Run) -> None:
         run.looks += 1
         if run.looks > _LOOKS_MAX:
-            self._record(run, Result("unproved", message="it neither ended nor could be ended"))
+            self._record(run, unproved(run, "it neither ended nor could be ended"))
             return
         self._later(min(0.01 * run.looks, 0.2), lambda: self.look(run))
 

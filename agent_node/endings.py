@@ -34,8 +34,17 @@ def look_at_end(run: Run) -> Result | Alive | Leftovers | Unseen:
         # A verdict written between the two looks is final now, and it comes first.
         return _from_verdict(run) or _cut_short(run, evidence.why)
     if isinstance(evidence, Unprovable):
-        return Result("unproved", message=evidence.why)
+        return unproved(run, evidence.why)
     return evidence
+
+
+def unproved(run: Run, why: str | None, *, duration_s: float | None = None) -> Result:
+    """It may run on, and how it ends nobody knows; what its program said by now that it cost was
+    spent. A validator says nothing of that.
+    """
+    said = read_answer(run.folder) if run.judging is None else run.judging.found
+    return Result("unproved", message=why, cost_usd=said.cost_usd,
+                  tokens=dict(said.tokens or {}) or None, duration_s=duration_s)  # fmt: skip
 
 
 def as_stalled(run: Run, result: Result) -> Result:
@@ -64,7 +73,8 @@ def _from_verdict(run: Run) -> Result | None:
     failpoint("dispatch.before_result")
     if verdict.kind == "could_not_start" and not run.started:
         run.unstarted = verdict
-    return judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
+    end = judge_end(verdict, read_answer(run.folder), requeue=run.requeue)
+    return end if end.kind != "unproved" else unproved(run, end.message, duration_s=end.duration_s)
 
 
 def _cut_short(run: Run, why: str) -> Result:

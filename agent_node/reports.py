@@ -25,6 +25,8 @@ NEEDS_MAX = 128
 _is_amount = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?").fullmatch
 _is_state = re.compile(r"[A-Z_]{1,32}").fullmatch  # of a task, in this version or a later one
 DAEMON_STOPPED = "no daemon runs here"  # in a sentence for people; a hub says it in its own words
+# The same, where the node names its own way out: a hub names that of its machine.
+NO_PROGRAM = "it is given work again once it can be started: agent-node doctor"
 STATES = ("active", "paused", "draining", "drained", "quarantined")
 
 

@@ -11,7 +11,7 @@ from .clock import iso, parse_iso
 from .config import NodeSettings
 from .program import running_id
 from .queries import MISSING, UNMET_COUNTED, AgentFacts, Doubt, NodeFacts
-from .reports import DAEMON_STOPPED
+from .reports import DAEMON_STOPPED, NO_PROGRAM
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
 from .text import size
@@ -113,7 +113,7 @@ def _cannot_start(
         yield f"{size(disk_free)} of disk are free, {less}: nothing starts or is taken in"
     for agent in agents:
         if agent.state == MISSING:
-            yield f"agent {agent.name}: {agent.reason}"
+            yield f"agent {agent.name}: {agent.reason}; {NO_PROGRAM}"
 
 
 def is_empty(facts: NodeFacts, doubts: Sequence[Doubt]) -> bool:
@@ -210,8 +210,8 @@ def _needs_you(
     if dead:
         said.append(f"{dead} dead: they failed for good; retry or cancel them, or resolve them"
                     " where the work is done after all")
-    said += [f"agent {agent.name} fails again and again" for agent in facts.agents
-             if agent.state == "failing"]  # fmt: skip
+    said += [f"agent {agent.name} fails again and again: {_what_failed(facts, agent.name)}"
+             for agent in facts.agents if agent.state == "failing"]  # fmt: skip
     said += [f"{uid} runs and gives no sign of life since {at}" for uid, at in facts.stalled]
     parked = facts.counts.get(State.PARKED, 0)
     if parked:
@@ -223,6 +223,14 @@ def _needs_you(
     if facts.waits_for_hub and facts.counts.get(State.READY):
         said.append("tasks that came from other nodes wait for the hub since this boot")
     return said
+
+
+def _what_failed(facts: NodeFacts, agent: str) -> str:
+    """Where a person reads why: of its last task, where that is what ended here last."""
+    last = facts.last_task or {}
+    if (last.get("agent"), last.get("outcome")) == (agent, "failed"):
+        return f"agent-node log {last['uid']} --stderr"
+    return "agent-node list --state RETRYING --state DEAD_LETTERED"
 
 
 def _over_budget(facts: NodeFacts) -> Iterator[str]:

@@ -78,8 +78,8 @@ def finish(tx: Transaction, command: Finish) -> Finished:
     if tx.live.beats:
         end_beats(tx, command.uid, command.n)
     state, because = _record(tx, command)
-    if state is not None and command.result.kind != "unproved":
-        settle(tx, command.uid, command.result.cost_usd)
+    if state is not None:
+        settle(tx, command.uid, command.result.cost_usd, proved=command.result.kind != "unproved")
     following = None if command.then_claim is None else claim_for(tx, command.then_claim)
     return Finished(state is not None, state, because, following)
 
@@ -257,7 +257,7 @@ def _ready_again(ending: Ending, why: str, *, interruptions: int | None = None) 
 
 def _unproved(ending: Ending) -> New:
     why = f"not proven dead: {ending.result.message or 'no evidence'}"
-    ending.change(State.PARKED, "task_parked", why, failure_reason=why[:4096])
+    ending.change(State.PARKED, "task_parked", why, spent(ending.result), failure_reason=why[:4096])
     return New(State.PARKED)
 
 

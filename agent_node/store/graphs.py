@@ -23,6 +23,7 @@ from .reserving import reserve_for_birth
 from .reviving import add_member
 from .senders import check_not_quarantined, check_sender, check_term
 from .spawning import ask_to_wait
+from .spending import settle as settle_money
 from .spending import settle_elsewhere
 from .transaction import Transaction, may_change
 
@@ -173,4 +174,6 @@ def _end_all(tx: Transaction, uids: list[str], why: str, by: str) -> None:
         tx.moves(was, State.CANCELLED)
         tx.event("task_cancelled", uid, was=was, state=State.CANCELLED, by=by, because=why)
         ended[uid] = "badly"
+    for uid in ended:  # of all only now: what they give back releases none of them
+        settle_money(tx, uid, None)
     spread(tx, ended)

@@ -40,6 +40,7 @@ class Live:
     paces: set[int] = field(default_factory=set)  # besides the usual one, of some task here
     money: Money = field(default_factory=Money)
     money_read: bool = False  # and nobody looked yet who may go on by it
+    money_holds: bool = False  # work here goes by it; False: whoever read it only looks in
     budgeted: bool = False  # whether anything here has, or may have had, a limit of money
     # The number of the event up to which was looked for the task that completed last, and that one.
     last_completed: tuple[int, tuple[JsonValue, ...] | None] = (0, None)
@@ -51,6 +52,11 @@ class Live:
     order_ms: int | None = None  # the latest moment at which something came or was claimed
     weighed: bool = True  # a graph may have given some task here a weight; False: surely none
     graphs: bool = True  # something here may wait for something else; False: surely nothing does
+
+    def read_money(self, money: Money, *, holds: bool) -> None:
+        """What node.toml says of money, and whether the work here goes by that."""
+        self.money, self.money_holds = money, holds
+        self.money_read = self.money_read or holds
 
 
 class PageEnd(NamedTuple):

@@ -86,12 +86,12 @@ def priority_said(tx: Transaction, uid: str) -> bool:
 
 def held_as_of_now(tx: Transaction, task: Task) -> Task:
     """The same task; of one that waits for money the reason is reckoned from the books as they are,
-    and from what waits before it: what it says itself is of the moment when it was set aside. Not
-    of a node's own money.
+    and from what waits before it: what it says itself is of the moment when it was set aside. Of a
+    node's own money only its daemon knows the limit that it waits under.
     """
     found = waits_behind(tx, task.uid) if task.blocked_by else None
     purse = None if found is None else purse_of(tx, found[0])
-    if found is None or purse is None or purse.scope == NODE:
+    if found is None or purse is None or (purse.scope == NODE and not tx.live.money_holds):
         return task  # who only looks in may read another limit than the one that it waits under
     _, asks, ahead = found
     why = objection(purse, asks, task.priority, at=tx.stamp, ahead=ahead)

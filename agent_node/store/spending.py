@@ -126,14 +126,20 @@ def afford_move(tx: Transaction, uid: str, *, epoch: int, pinned: bool) -> Becau
 # --- Afterwards ---------------------------------------------------------------------------------
 
 
-def settle(tx: Transaction, uid: str, cost_usd: str | None, *, n: int | None = None) -> None:
+def settle(
+    tx: Transaction, uid: str, cost_usd: str | None, *, n: int | None = None, proved: bool = True
+) -> None:  # fmt: skip
     """An attempt here has ended: what was reserved is free again, and what it cost is spent.
 
     `cost_usd` None: nothing is known to have been spent. `n`: only if that attempt is the one.
+    Not `proved`: it may cost more, so what is left of what was reserved stays so.
     """
-    if cost_usd is None and not tx.live.budgeted:
+    if cost_usd is None and not (proved and tx.live.budgeted):
         return
     cost = NOTHING if cost_usd is None else amount_of(cost_usd)
+    if not proved:
+        _spend_so_far(tx, uid, cost)
+        return
     rows = tx.db.execute(
         "DELETE FROM reservation WHERE uid = ?1 AND (?2 IS NULL OR n = ?2 - 1)"
         " RETURNING scope, day, amount", (uid, n),
@@ -146,6 +152,20 @@ def settle(tx: Transaction, uid: str, cost_usd: str | None, *, n: int | None = N
             post(tx, scope, day_of(scope, tx.now), spent=cost)
     for scope, _, _ in rows:
         room_again(tx, scope)
+
+
+def _spend_so_far(tx: Transaction, uid: str, cost: Decimal) -> None:
+    """Out of what was reserved for it, as far as that goes."""
+    rows = tx.db.execute(
+        "SELECT scope, day, amount FROM reservation WHERE uid = ?", (uid,)
+    ).fetchall()
+    for scope, day, amount in rows:
+        left = max(minus(Decimal(amount), cost), NOTHING)
+        post(tx, scope, day, spent=cost, reserved=minus(left, Decimal(amount)))
+        values = (text_of(left), uid, scope)
+        tx.db.execute("UPDATE reservation SET amount = ? WHERE uid = ? AND scope = ?", values)
+    for scope in _unreserved(tx, uid, {scope for scope, _, _ in rows}):
+        post(tx, scope, day_of(scope, tx.now), spent=cost)
 
 
 def _unreserved(tx: Transaction, uid: str, known: set[str]) -> list[str]:

@@ -79,7 +79,7 @@ class SqliteStore:
         """What node.toml says of money holds. `from_now_on`: what waits goes by it, too; who only
         looks in frees nobody, and rewrites no reason.
         """
-        self.live.money, self.live.money_read = money, self.live.money_read or from_now_on
+        self.live.read_money(money, holds=from_now_on)
         self.applied += 1
         with self._reading():
             note_budgets(self._transaction())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,12 @@ async def budget(hub: Hub, args: JsonObject) -> Told:
     unknown.
     """
     answers = await ask_all(hub, "budget", {}, scopes_of)
-    heard = _heard_today(hub)
+    heard, now = _heard_today(hub), hub.clock.now()
     names = sorted({*hub.roles(), *(node for node in heard if node not in {"", INBOX})})
     nodes: list[JsonValue] = [
         {"node": name, "known": name in answers.said, "heard_today_usd": money(heard.get(name)),
-         "spent_today_usd": _own(answers.said.get(name, []))}
+         "spent_today_usd": _own(answers.said.get(name, [])),
+         "heard_s": _heard_ago(hub, name, now)}
         for name in names
     ]  # fmt: skip
     scopes = [one for name in sorted(answers.said) for one in answers.said[name]
@@ -131,6 +133,12 @@ def _scope(node: str, one: Fields) -> JsonObject:
 def _own(scopes: list[JsonObject]) -> JsonValue:
     """What a node says itself that it spent today; null: it did not say."""
     return next((one["spent_usd"] for one in scopes if one["scope"] == "node"), None)
+
+
+def _heard_ago(hub: Hub, node: str, now: datetime) -> float | None:
+    """Seconds since everything that had happened there was heard; None: never, or not known."""
+    at = hub.journal.nodes.heard_at(node)
+    return None if at is None else round(max((now - at).total_seconds(), 0.0), 1)
 
 
 def _heard_today(hub: Hub) -> Counter[str]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from agent_node import __version__
 from agent_node.queries import UNMET_COUNTED
-from agent_node.reports import DAEMON_STOPPED
+from agent_node.reports import DAEMON_STOPPED, NO_PROGRAM
 from agent_node.strict import JsonValue
 from agent_node.text import counted
+from agent_node.ulid import is_ulid
 from arc.beside import Beside
 from arc.circling import circles_now
 from arc.decisions.domains import Role, nobody_has
@@ -172,6 +173,8 @@ def _troubles(seen: Look) -> list[JsonValue]:
             text, command = _stopped(seen, node), _start(hub, node)
         elif node in unseen:
             command = f"arc doctor --node {node}"
+        elif rule == "work_succeeds":
+            command = f"arc dead list --node {node}   ·   {command}"
         said.append({"node": node, "text": text, "try": command})
     return said
 
@@ -199,10 +202,21 @@ def what_to_try(role: Role, node: str, text: str) -> str:
     """What to type first about a sentence in which a node asks for a person."""
     if NO_DAEMON in text:
         return role.how_to_start(node)
+    if NO_PROGRAM in text:
+        return f"on {node}: {role.typed('doctor')}"
+    if FAILS in text:
+        return _what_fails(node, text)
     for word, command in _BY_WORD.items():
         if word in text:
             return command
     return f"arc nodes show {node}" if node != INBOX else "arc tasks list --node inbox"
+
+
+def _what_fails(node: str, text: str) -> str:
+    """What the last task that failed there printed, where the node names it."""
+    failed = next(filter(is_ulid, text.split()), None)
+    read = f"arc nodes logs {node} {failed} --stderr   ·   " if failed else ""
+    return f"{read}arc dead list --node {node}"
 
 
 _BY_WORD = {

@@ -8,7 +8,7 @@ from agent_node.budget import DAG, DAILY, key_of
 from agent_node.strict import JsonObject, JsonValue
 from agent_node.text import counted
 
-from .columns import number, objects, rows, said
+from .columns import age, number, objects, rows, said
 from .look import Look
 
 HELD_SHOWN = 10
@@ -31,8 +31,8 @@ def render_budget(data: JsonObject, look: Look) -> str:
         parts.append("no limit is set" + (f" where it could be seen; not {unread}" * bool(unread)))
     if nodes:
         today = [(said(one.get("node")), usd(one.get("spent_today_usd"), "unknown"),
-                  usd(one.get("heard_today_usd"))) for one in nodes]
-        parts.append(rows(("NODE", "SPENT TODAY", "AS WAS HEARD"), today, look))
+                  usd(one.get("heard_today_usd")), age(one.get("heard_s"))) for one in nodes]
+        parts.append(rows(("NODE", "SPENT TODAY", "AS WAS HEARD", "UP TO"), today, look))
     parts.append(f"spent today, as was heard: {usd(data.get('heard_today_usd'))} USD")
     return "\n".join(parts)
 

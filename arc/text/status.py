@@ -77,6 +77,7 @@ def _node(one: JsonObject) -> tuple[str, ...]:
     doubts = number(one.get("doubts"))
     if doubts:
         reason = f"{reason}; {doubts:.0f} in doubt".lstrip("; ")
+    reason = "; ".join(filter(None, (reason, _at_rest(inside(one, "counts")))))
     return (name, state, said(one.get("pending")), said(one.get("running")), free,
             age(one.get("age_s")), owns, also, reason)  # fmt: skip
 
@@ -86,7 +87,14 @@ def _inbox(inbox: JsonObject) -> str:
         return f"hub's queue: could not look: {said(inbox.get('reason'))}"
     waits = number(inbox.get("pending"))
     oldest = f", the oldest for {lasting(inbox.get('oldest_ready_s'))}" if waits else ""
-    return f"hub's queue: {waits:.0f} waiting{oldest}"
+    rest = _at_rest(inside(inbox, "counts"))
+    return f"hub's queue: {waits:.0f} waiting{oldest}{rest and f'; {rest}'}"
+
+
+def _at_rest(counts: JsonObject) -> str:
+    """What has not ended and is neither READY nor runs: it waits for tasks, money or a time."""
+    return ", ".join(f"{number(counts[state]):.0f} {state}" for state in ("PENDING", "RETRYING")
+                     if counts.get(state))  # fmt: skip
 
 
 def _graphs(graphs: JsonObject) -> str:

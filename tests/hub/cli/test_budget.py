@@ -35,6 +35,18 @@ def test_without_limits_it_says_so_and_what_was_heard_of_costs(desk: Desk) -> No
     assert text.lines[0] == "no limit is set"
 
 
+def test_what_was_heard_is_told_with_how_old_it_is(desk: Desk) -> None:
+    """Seen to fail: a sum that may be minutes old, beside what nodes say now, and no word of it."""
+    ages = {one["node"]: one["heard_s"] for one in desk.both("budget")[1]["nodes"]}
+    assert ages == {"iris": None, "loom": None, "spark": None}
+    desk.arc("sensors", "run", "fleet-health")
+    desk.minutes_pass(3)
+    text, data = desk.both("budget")
+    (age,) = {one["heard_s"] for one in data["nodes"]}
+    assert 180 <= age < 190
+    assert next(line for line in text.lines if line.startswith("iris")).endswith("3m ago")
+
+
 def test_a_file_that_is_refused_is_said_beside_the_limits_that_hold(desk: Desk) -> None:
     """Seen to fail: `no limit is set`, and not a word of the file that says one."""
     desk.hub.complaint = "line 2: budget.assume_usd should be an amount in USD"

@@ -43,6 +43,14 @@ def test_why_says_that_what_waits_there_waits_for_the_program(desk: Desk) -> Non
     assert f"iris, {MEANS}; nothing starts there until it is installed" in why.out
 
 
+def test_needs_you_names_what_to_type_for_a_program_that_is_missing(desk: Desk) -> None:
+    """Seen to fail: `arc nodes show iris`, which says that it is missing once more."""
+    without_its_program(desk)
+    (said,) = [one for one in desk.both("status")[1]["needs_you"] if one["node"] == "iris"]
+    assert said["text"].startswith(f"{MEANS}; it is given work again once it can be started")
+    assert said["try"] == "on iris: agent-node doctor"
+
+
 def test_a_pause_by_a_person_is_told_as_such_whatever_is_missing(desk: Desk) -> None:
     without_its_program(desk)
     told(desk, c.SetNode("paused", "", agent="iris"))

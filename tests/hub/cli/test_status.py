@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_node import commands as c
 from arc.decisions.alerts import Alert, Edge
 from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.view import NodeSeen
@@ -21,6 +22,7 @@ from arc.text.sensors import render_log
 from arc.text.status import render_status
 from tests.builders import uid, xfer
 from tests.hub.cli.desk import Desk
+from tests.hub.cli.test_dead import dies
 from tests.hub_nodes import twisted
 
 EVIL = "\x1b[2J\u202egone"
@@ -294,6 +296,39 @@ def test_a_node_that_fails_is_named_once(desk: Desk, monkeypatch: pytest.MonkeyP
     desk.hub.journal.nodes.note(Edge(began=(Alert("iris", "work_succeeds", "5 of 5 failed"),)))
     told = [one["text"] for one in desk.arc("status", "--json").data["needs_you"]]
     assert told == ["5 of 5 failed"]
+
+
+def test_a_node_that_fails_is_named_with_what_its_last_failure_printed(desk: Desk) -> None:
+    """Seen to fail: `arc nodes show iris`, which says no more than that its agent is failing."""
+    desk.hub.schedule = Schedule(desk.hub)
+    for number in range(1, 6):
+        dies(desk, "iris", number)
+    needs = desk.both("status")[1]["needs_you"]
+    (fails,) = [one for one in needs if "fails again and again" in one["text"]]
+    assert fails["try"] == (
+        f"arc nodes logs iris {uid(5)} --stderr   ·   arc dead list --node iris")  # fmt: skip
+    desk.arc("sensors", "run", "fleet-health")
+    needs = desk.both("status")[1]["needs_you"]
+    (fails,) = [one for one in needs if "one after the other" in one["text"]]
+    assert fails["try"] == "arc dead list --node iris   ·   arc why --node iris"
+
+
+def test_what_neither_waits_to_run_nor_runs_is_counted_where_it_is(desk: Desk) -> None:
+    """Seen to fail: a node with nothing but tasks that are tried again later was `idle`, with 0 and
+    0, and a queue at the hub in which all waits for something was `0 waiting`.
+    """
+    desk.waits("iris", 1, not_before="2036-03-10T03:45:00.000Z")
+    desk.runs("iris", 2)
+    iris = desk.nodes.machines["iris"].store
+    iris.apply(c.Finish(uid(2), 1, c.Result("failed", error_kind="crash")))
+    desk.waits("inbox", 3, not_before="2036-03-10T03:45:00.000Z")
+    text, data = desk.both("status")
+    line = next(line for line in text.lines if line.startswith("iris"))
+    assert line.split()[3:5] == ["0", "0"]
+    assert line.endswith("1 PENDING, 1 RETRYING")
+    assert node(data, "iris")["reason"] == ""
+    assert "hub's queue: 0 waiting; 1 PENDING" in text.lines
+    assert not next(line for line in text.lines if line.startswith("loom")).endswith("PENDING")
 
 
 def test_a_node_that_left_the_fleet_needs_nobody(desk: Desk) -> None:

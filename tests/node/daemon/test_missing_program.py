@@ -53,7 +53,8 @@ def test_nothing_is_claimed_for_a_program_that_is_not_there_until_it_is(
     free, (agent,), needs = stands(node)
     assert (free, agent["held"], agent["paused"]) == (0, "missing", True)
     assert agent["reason"] == f"there is no program {program} here"
-    assert needs == [f"agent iris: there is no program {program} here"]
+    again = "it is given work again once it can be started: agent-node doctor"
+    assert needs == [f"agent iris: there is no program {program} here; {again}"]
     for uid in uids:
         shown = node.show(uid)
         assert (shown["task"]["state"], shown["attempts"]) == ("READY", [])

@@ -13,8 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from agent_node import dispatch, wardens
+from agent_node import dispatch, endings, wardens
 from agent_node.attempts import AttemptFolder, EvidenceUnreadable, create_folder
+from agent_node.clock import iso
 from agent_node.commands import Add, AgentRow, Claim, Claimed, Command, Finish, SetAgents
 from agent_node.commands import Result as End
 from agent_node.config import read_settings
@@ -22,7 +23,7 @@ from agent_node.daemon import Daemon
 from agent_node.dispatch import Dispatcher
 from agent_node.endings import look_at_end
 from agent_node.errors import DiskTrouble
-from agent_node.evidence import Alive
+from agent_node.evidence import Alive, Unprovable
 from agent_node.home import Home
 from agent_node.logs import read_piece
 from agent_node.processes import identify, read_boot_id
@@ -33,7 +34,7 @@ from agent_node.store.sqlite import SqliteStore, open_store
 from agent_node.timers import Timers
 from agent_node.upkeep import FORGET_EVERY_S, LOOK_WAIT_S, Upkeep
 from agent_node.zygote_link import Spawned
-from tests.builders import DAY, a_clock, a_task, uid
+from tests.builders import DAY, START, a_clock, a_task, uid
 from tests.node.test_missing import AT, COULD_NOT
 from tests.node.wire.talking import a_home
 
@@ -95,6 +96,39 @@ def test_what_a_program_said_that_it_cost_counts_when_its_shim_is_killed(
     assert (end.kind, end.cost_usd, end.tokens, end.output) == (
         "requeued" if requeue else "interrupted", "0.12", {"input": 9}, None,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_what_a_program_said_that_it_cost_counts_where_nothing_is_proved(
+    folder: AttemptFolder, monkeypatch: pytest.MonkeyPatch, *, judged: bool
+) -> None:
+    """Seen to fail: nobody asked, and money was spent that no book had. Of an output that is judged
+    its program's own word counts; the folder is a validator's by then.
+    """
+    run = a_run(folder, started=True)
+    if judged:
+        run.judging = Judging(folder, End("completed", cost_usd="0.12", tokens={"input": 9}), 1)
+    else:
+        folder.add("answer.json", b'{"cost_usd": "0.12", "tokens": {"input": 9}, "output": 7}')
+    monkeypatch.setattr(endings, "judge_attempt", lambda *_, **__: Unprovable("it hides"))
+    end = look_at_end(run)
+    assert isinstance(end, End)
+    assert (end.kind, end.message, end.cost_usd, end.tokens, end.output) == (
+        "unproved", "it hides", "0.12", {"input": 9}, None)  # fmt: skip
+
+
+def test_what_a_program_cost_counts_where_some_of_it_survived(folder: AttemptFolder) -> None:
+    """Its supervisor says so, in a verdict."""
+    folder.add("answer.json", b'{"cost_usd": "0.12", "output": 7}')
+    none = {"bytes": 0, "dropped": 0}
+    said = {"schema": "verdict/1", "uid": folder.uid, "n": 1, "kind": "exited", "exit_code": 0,
+            "signal": None, "started_at": iso(START), "ended_at": iso(START), "duration_s": 2.5,
+            "stdout": none, "stderr": none, "leftovers_killed": 0, "survivors": 1,
+            "because": "exit 0"}  # fmt: skip
+    folder.add("verdict.json", json.dumps(said).encode())
+    end = look_at_end(a_run(folder, started=True))
+    assert isinstance(end, End)
+    assert (end.kind, end.cost_usd, end.duration_s, end.output) == ("unproved", "0.12", 2.5, None)
 
 
 def test_a_bad_answer_of_what_was_cut_short_costs_nothing(folder: AttemptFolder) -> None:

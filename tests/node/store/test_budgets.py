@@ -243,6 +243,29 @@ def test_who_only_looks_in_frees_nobody_and_rewrites_no_reason(node: NodeAtHand)
         assert node.task(uid(1)).blocked_by == [before]
 
 
+def test_why_a_task_waits_for_its_nodes_money_is_told_by_the_books_as_they_are(
+    node: NodeAtHand,
+) -> None:
+    """Seen to fail: a sum of the moment when it was set aside, which was too much by now, or too
+    little with what had come before it. Who only looks in may read another limit, and keeps to it.
+    """
+    node.has(a_task(1, priority=1, max_cost_usd="8"))
+    first = node.running()
+    node.has(a_task(2, max_cost_usd="5"), a_task(3, priority=4, max_cost_usd="6"))
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert [node.state(uid(number)) for number in (2, 3)] == ["PENDING", "PENDING"]
+    node.finish(first, cost_usd="7")
+
+    def enough() -> list[object]:
+        return [one["enough_usd"] for number in (2, 3) for one in node.task(uid(number)).blocked_by
+                if isinstance(one, dict)]  # fmt: skip
+
+    assert enough() == ["18", "13"]
+    assert isinstance(node.store, SqliteStore)
+    node.store.spend_within(Money("40", assume_usd="1"), from_now_on=False)
+    assert enough() == ["13", "14"]
+
+
 def test_a_limit_is_looked_at_again_where_a_wake_was_rolled_back(node: NodeAtHand) -> None:
     """Seen to fail: a wake that changed nothing was taken for the one that looked."""
     node.has(a_task(1, max_cost_usd="30"))
@@ -412,6 +435,29 @@ def test_what_is_not_proven_dead_may_still_spend(node: NodeAtHand) -> None:
     assert amounts(node)[:2] == ("0", "2")
     node.say(c.Resolve(uid(1), "failed"))
     assert amounts(node)[:2] == ("0", "0")
+
+
+@pytest.mark.parametrize(("cost", "left"), [("0.5", "1.5"), ("2", "0"), ("3", "0")])
+def test_what_is_not_proven_dead_is_charged_what_it_had_said_by_then(
+    node: NodeAtHand, cost: str, left: str
+) -> None:
+    """Seen to fail: it was charged nothing, then or when a person had decided, and no event told
+    its cost to the hub that counts money.
+    """
+    node.finish(node.running(a_task(1, max_cost_usd="2")), "unproved", cost_usd=cost)
+    assert amounts(node)[:2] == (cost, left)
+    (data,) = [one["data"] for one in node.events(uid(1)) if one["event"] == "task_parked"]
+    assert isinstance(data, dict)
+    assert data["cost_usd"] == cost
+    node.say(c.Resolve(uid(1), "failed"))
+    assert amounts(node)[:2] == (cost, "0")
+
+
+def test_what_is_not_proven_dead_is_charged_without_a_limit_too(tmp_path: Path) -> None:
+    node = NodeAtHand(Sqlite(), tmp_path / "iris")
+    node.finish(node.running(a_task(1)), "unproved", cost_usd="0.3")
+    assert amounts(node)[:2] == ("0.3", "0")
+    node.close()
 
 
 def test_costs_are_counted_without_a_limit_too(tmp_path: Path) -> None:

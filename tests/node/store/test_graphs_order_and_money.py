@@ -77,6 +77,25 @@ def test_a_graph_begins_nothing_that_it_cannot_pay(node: NodeAtHand) -> None:
     assert states(node, graph) == {"a": "COMPLETED", "b": "READY"}
 
 
+def test_a_graph_that_is_cancelled_keeps_no_money_for_what_was_parked(tmp_path: Path) -> None:
+    """Seen to fail: both limits kept it reserved for ever, for a task that had ended. What waits
+    for that money is cancelled as well, and is not READY for a moment on its way.
+    """
+    node = NodeAtHand(Rich(Money("10")), tmp_path / "iris")
+    cost: Any = {"subject": "x", "max_cost_usd": "2"}
+    graph = a_graph(budget_usd="3", a=cost, b=cost)
+    submit(node, graph)
+    node.finish(node.running(), "unproved", cost_usd="0.5")
+    assert isinstance(node.claim(), c.NothingToClaim)
+    assert states(node, graph) == {"a": "PARKED", "b": "PENDING"}
+    node.say(g.CancelGraph(graph.id))
+    assert set(states(node, graph).values()) == {"CANCELLED"}
+    assert amounts(node)[:2] == amounts(node, f"dag:{graph.id}")[:2] == ("0.5", "0")
+    told = [one["event"] for one in node.events(of(graph, "b"))]
+    assert told == ["task_added", "task_blocked", "task_cancelled"]
+    node.close()
+
+
 def test_urgent_tasks_of_a_graph_may_begin_beyond_its_budget(node: NodeAtHand) -> None:
     """Where its document says so. Fails where that is read and not kept."""
     cost: Any = {"subject": "x", "max_cost_usd": "4"}

@@ -89,10 +89,26 @@ def test_a_daemon_that_cannot_start_anything_says_so() -> None:
     said = build_report(replace(FACTS, agents=(gone,)), (),
                         settings=replace(SETTINGS, disk_floor=2**30), now=START, disk_free=7,
                         dispatching=True, version="1")  # fmt: skip
+    again = "it is given work again once it can be started: agent-node doctor"
     assert said["needs_you"] == [
         "7 B of disk are free, less than disk_floor (1.0 GiB): nothing starts or is taken in",
-        "agent iris: there is no program no-such-program here",
+        f"agent iris: there is no program no-such-program here; {again}",
     ]
+
+
+@pytest.mark.parametrize(("agent", "outcome", "typed"), [
+    ("iris", "failed", f"agent-node log {uid(7)} --stderr"),
+    ("loom", "failed", "agent-node list --state RETRYING --state DEAD_LETTERED"),
+    ("iris", "interrupted", "agent-node list --state RETRYING --state DEAD_LETTERED"),
+])  # fmt: skip
+def test_an_agent_that_fails_everything_is_named_with_what_to_type(
+    agent: str, outcome: str, typed: str
+) -> None:
+    """Seen to fail: `agent iris fails again and again`, and nothing that a person could do."""
+    failing = AgentFacts("iris", "failing", 2, 0, None)
+    last = {"uid": uid(7), "n": 1, "agent": agent, "outcome": outcome}
+    said = report(agents=(failing,), last_task=last)
+    assert said["needs_you"] == [f"agent iris fails again and again: {typed}"]
 
 
 def test_an_agent_without_its_program_has_no_slot_and_is_held_like_a_paused_one() -> None:
