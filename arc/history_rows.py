@@ -58,6 +58,15 @@ _STINT = """
 SELECT node, uid, n, agent, claimed_at, started_at, ended_at, outcome, error_kind, domain, priority,
        cost FROM stint
 """
+# As `UNTIL` of the open row; who left the fleet while it did not answer has left when its row ends.
+_NODES = f"""
+SELECT node, since, CASE WHEN open THEN max(until, coalesce(min(blind + ?,
+         (SELECT max({_MET}) FROM met)), (SELECT {_MET} FROM met m WHERE m.node = n.node), 0))
+       ELSE until END, (SELECT at FROM heard WHERE heard.node = n.node)
+  FROM (SELECT node, min(at) AS since, max(coalesce(until, at)) AS until, max(until IS NULL) open,
+               max(at) FILTER (WHERE until IS NULL AND state = 'unknown') AS blind
+          FROM sample GROUP BY node) n ORDER BY node
+"""  # noqa: S608
 _SAMPLE = f"""
 SELECT * FROM (SELECT s.node, s.at, {UNTIL} AS until, s.state, s.because, s.pending, s.running,
                       s.slots, s.free, s.idle_since
@@ -91,15 +100,9 @@ def read_span(reader: Reader) -> Span | None:
 
 def read_nodes(reader: Reader) -> tuple[NodeKnown, ...]:
     """By name."""
-    rows = reader.rows(
-        "SELECT node, since, CASE WHEN open THEN max(until, coalesce("  # noqa: S608
-        f"(SELECT {_MET} FROM met WHERE met.node = n.node), 0)) ELSE until END,"
-        " (SELECT at FROM heard WHERE heard.node = n.node)"
-        " FROM (SELECT node, min(at) AS since, max(coalesce(until, at)) AS until,"
-        " max(until IS NULL) AS open FROM sample GROUP BY node) n ORDER BY node")  # fmt: skip
     return tuple(NodeKnown(str(node), _moment(since), _moment(until),
-                           parse_iso(str(heard)) if heard else None)
-                 for node, since, until, heard in rows)  # fmt: skip
+                           parse_iso(str(heard)) if heard else None) for node, since, until, heard
+                 in reader.rows(_NODES, [int(1000 * LONGEST_S)]))  # fmt: skip
 
 
 def read_arrivals(reader: Reader, window: tuple[int, int], limit: int) -> tuple[Arrival, ...]:

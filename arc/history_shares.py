@@ -18,14 +18,14 @@ from .journal_samples import LONGEST_S
 BUCKETS_MAX = 2000
 UNIT = 10**6
 SCALE = 10**4  # a share or a mean is told in so many parts; `round` takes twice as long
-# Every stretch of a sample that says something, cut to the window: 0, the node runs something or
-# has work waiting; 1, it does neither; 2, it would start nothing.
+# Every stretch of a sample, cut to the window: 0, the node runs something or has work waiting; 1,
+# it does neither; 2, it would start nothing; 3, it did not answer: who never does is no less there.
 _PIECES = f"""
 SELECT node, max(at, ?1), min(until, ?2),
-       CASE WHEN state <> 'running' THEN 2 WHEN running > 0 OR pending > 0 THEN 0 ELSE 1 END,
+       CASE state WHEN 'running' THEN running = 0 AND pending = 0 WHEN 'unknown' THEN 3 ELSE 2 END,
        pending, running, slots
   FROM (SELECT s.node, s.at, {UNTIL} AS until, s.state, s.pending, s.running, s.slots
-          FROM sample s WHERE s.at >= ?3 AND s.at < ?2 AND s.state <> 'unknown')
+          FROM sample s WHERE s.at >= ?3 AND s.at < ?2)
  WHERE until > ?1
 """  # noqa: S608
 # The longest queue of each node in the window.
@@ -71,7 +71,7 @@ class _Sums:
     __slots__ = ("kinds", "most", "running", "slots", "waiting")
 
     def __init__(self, grid: _Grid) -> None:
-        self.kinds = (grid.zeros(), grid.zeros(), grid.zeros())
+        self.kinds = (grid.zeros(), grid.zeros(), grid.zeros(), grid.zeros())
         self.waiting, self.running = grid.zeros(), grid.zeros()
         self.most, self.slots = [0] * grid.buckets, [0] * grid.buckets
 
@@ -187,7 +187,7 @@ def _shares_of(
 ) -> NodeShares:  # fmt: skip
     """A stranded stretch takes its time from what the samples call idle, then from busy."""
     step = grid.step
-    busy, idle, paused = sums.kinds
+    busy, idle, paused, _ = sums.kinds
     known = sums.known()
     apart = grid.zeros()
     if stranded is not None:

@@ -110,8 +110,8 @@ def render(
     from rich.console import Group
     from rich.text import Text
 
-    done = sum(node.done for node in sight.nodes)
-    head = Text(f"{seconds:5.1f} s   policy {sight.policy}   {done} of {len(sight.tasks)} done   "
+    done = f"{sight.done} of {len(sight.tasks)} done"
+    head = Text(f"{seconds:5.1f} s   policy {sight.policy}   {done}   "
                 f"{sight.counts['stolen']} stolen   {sight.counts['routed']} routed   "
                 f"stranded {sight.stranded_s / 60:.1f} node-min",
                 style="bold", no_wrap=True, overflow="ellipsis")  # fmt: skip

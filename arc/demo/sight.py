@@ -98,6 +98,11 @@ class Sight:
         )  # fmt: skip
 
     @property
+    def done(self) -> int:
+        """How many of the planned tasks; what somebody else added counts at its node alone."""
+        return len(self.ledger.uids(END) & self.tasks.keys())
+
+    @property
     def is_quiet(self) -> bool:
         """Whether every node was seen, and nothing waits or runs anywhere."""
         return self.inbox == 0 and bool(self.nodes) and not any(

@@ -827,6 +827,26 @@ async def test_a_node_that_left_fleet_yaml_has_a_lane_only_where_it_did_somethin
     assert str(said).startswith("spark: no longer in fleet.yaml; ")
 
 
+async def test_the_heat_map_has_no_row_of_who_left_fleet_yaml_and_did_nothing(
+    look: Looking, serving: AsyncExitStack
+) -> None:
+    """Seen to fail: in a large fleet a name that was mistyped once kept its row, and counted."""
+    past = a_night([f"n{number:02d}" for number in range(52)])
+    past.all_nodes.append(NodeKnown("n9x", NOW - timedelta(hours=2), NOW, None))
+    served = await serving.enter_async_context(Served(past))
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(nodes={name: one for name, one in nodes.items()
+                              if name not in {"n9x", "n51"}})  # fmt: skip
+    page = await look.at(served.url)
+    await page.wait_for_selector(
+        "#lanes .sum:text-matches('^51 nodes, no longer in fleet.yaml: n51; ')")
+    rows = await page.locator("#lanes .heat-names button").all_inner_texts()
+    assert ("n9x" in rows, "n51" in rows, len(rows)) == (False, True, 52)
+    assert await page.locator("#lanes .heat-names .gone").all_inner_texts() == ["n51"]
+    table = await in_table(page, "lanes", "as a table")
+    assert [row[0] for row in table if "," in row[0]] == ["n51, no longer in fleet.yaml"]
+
+
 async def test_a_panel_is_no_taller_than_what_is_in_it_beside_an_open_step(
     look: Looking, served: Served
 ) -> None:

@@ -420,6 +420,19 @@ def test_the_live_picture_reads_no_markup_and_lets_nothing_through() -> None:
     assert "arc status" in shown
 
 
+def test_of_the_planned_tasks_no_more_are_done_than_there_are() -> None:
+    """Seen to fail: with tasks that a person added, `89 of 80 done`."""
+    sight = a_sight()
+    tasks = demo_tasks(2, pace=1.0, mint=iter((ONE, TWO)).__next__)
+    sight.add(tasks)
+    sight.ledger.lines = [Line(uid, 1, "iris", 7, END, 1.0) for uid in ULIDS[:3]]
+    console = Console(file=io.StringIO(), width=120)
+    with console.capture() as shown:
+        console.print(render(sight, 3.0, [], ()))
+
+    assert "   2 of 2 done   " in shown.get()
+
+
 @pytest.mark.parametrize(("policy", "said"), [
     ("arc0", ("rebalance.idle_min 1s (else 2m), rebalance.every 2s (else 5m), "
              "router.every 2s (else 30m), health.every 2s (else 5m)")),

@@ -320,6 +320,28 @@ def test_a_node_that_does_not_answer_is_unknown_and_why(day: Scene) -> None:
     assert known.until == gone.at
 
 
+def test_a_node_that_does_not_answer_is_known_up_to_the_last_look_at_any(day: Scene) -> None:
+    """Seen to fail: up to the beginning of its own row, so that some minutes after its last answer
+    it had no lane in a page of these minutes. A row that nobody goes on with, of a node that has
+    left the fleet meanwhile, holds for some hours.
+    """
+    looks(day)
+    day.off("iris")
+    for _ in range(6):
+        day.passes(300)
+        looks(day)
+    assert known_until(day, "iris") == of(day, "iris")[-1].until
+    assert seconds(known_until(day, "iris")) == pytest.approx(1800, abs=1)
+    with day.hub.journal._rows.transaction():
+        day.hub.journal._rows.write(
+            "UPDATE sample SET at = at - 86400000 WHERE node = 'iris' AND until IS NULL")
+    assert seconds(known_until(day, "iris")) == pytest.approx(300, abs=1)
+
+
+def known_until(day: Scene, name: str) -> datetime:
+    return next(one.until for one in past(day).nodes() if one.name == name)
+
+
 def test_a_node_that_is_paused_says_so(day: Scene) -> None:
     looks(day)
     day.asks("iris", "pause", reason="mending", by="human:x")
@@ -413,6 +435,18 @@ def test_the_shares_of_a_bucket_are_its_whole_time_each_moment_once(day: Scene) 
     depths = next(one for one in past(day).depths(start, start + timedelta(seconds=600), 2).nodes
                   if one.node == "iris")  # fmt: skip
     assert (depths.most, depths.slots) == ((0, 1), (8, 8))
+
+
+def test_the_shares_of_a_node_that_never_answered_are_unknown_and_not_missing(day: Scene) -> None:
+    """Seen to fail: it had none, and no row in the heat map and in the report."""
+    day.off("iris")
+    for _ in range(3):
+        looks(day)
+        day.passes(300)
+    found = past(day).shares(START, START + timedelta(seconds=600), 2).nodes
+    iris = next(one for one in found if one.node == "iris")
+    assert (iris.unknown, iris.busy, iris.idle) == ((1.0, 1.0), (0.0, 0.0), (0.0, 0.0))
+    assert iris.depth == iris.running == (None, None)
 
 
 def test_stranded_time_is_taken_from_idle_time_and_costs_fall_where_attempts_ended(

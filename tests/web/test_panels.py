@@ -296,6 +296,20 @@ def test_the_heat_map_has_stranded_nodes_first_and_a_letter_for_each_stretch() -
     assert data["nodes"][1]["depth"] == "3" * 12
 
 
+def test_the_hubs_own_queue_is_no_row_of_the_heat_map_and_who_did_nothing_is_quiet() -> None:
+    """Seen to fail: a fleet of three was told as one of four."""
+    past = a_past("inbox", "iris", "loom", "spark")
+    past.all_samples = [seen(3600, 0, 2, node="inbox"), seen(3600, 0, 0, running=0, free=1,
+                                                             idle_since=NOW - HOUR),
+                        seen(1800, 1500, 1, node="loom")]  # fmt: skip
+    data = shown(past, "heat", span="1h", buckets="12")
+
+    assert data["fleet"] == 3
+    assert {one["node"]: one.get("quiet", False) for one in data["nodes"]} == {
+        "iris": True, "loom": False, "spark": True}  # fmt: skip
+    assert [one["node"] for one in shown(past, "heat", nodes="inbox")["nodes"]] == ["inbox"]
+
+
 def test_the_heat_map_says_what_kept_each_node_stranded_and_where_nobody_looked() -> None:
     """Of what began before the window only what fell into it; of a node that was not, nothing."""
     past = a_past("iris", "loom", "spark")
@@ -494,7 +508,10 @@ def test_a_run_that_news_woke_is_not_late_however_long_nothing_was_new() -> None
 
 
 def test_a_moment_of_the_past_knows_how_old_its_looks_were_and_whom_it_forgot() -> None:
-    past = a_past("iris", "loom")
+    """The hub's own queue is none of them. Seen to fail where a moment before which no hub had run
+    for long had one node more than the fleet.
+    """
+    past = a_past("inbox", "iris", "loom")
     past.all_samples = [seen(4000, 3700, 7), seen(3000, 0, 1)]
     data = shown(past, "moment", at="2026-03-10T02:45:04Z")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from arc.history import History
 
 BUCKETS = 240
+INBOX = "inbox"  # the hub's own queue, which is no node
 NODES_MAX = 1000
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 DEEPEST = len(DIGITS) - 1
@@ -26,13 +27,15 @@ DEEPEST = len(DIGITS) - 1
 def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
     """One letter a node and stretch: `u`nknown, `p`aused, `b`usy, `i`dle; beside it the tenths of
     it that were stranded, and how many tasks waited (a digit of base 36, `.` where nobody knows).
-    A stranded node has its seconds by cause, and the tenths in which nobody looked, if any.
+    A stranded node has its seconds by cause, and the tenths in which nobody looked, if any; one
+    that neither worked nor had anything waiting nor was stranded is `quiet`.
     """
     window = window_of(query, now)
     buckets = whole_of(query, "buckets", BUCKETS, low=10, high=500)
     shares = history.shares(window.since, window.until, buckets)
     wanted = nodes_of(query)
-    nodes = [one for one in shares.nodes if wanted is None or one.node in wanted]
+    nodes = [one for one in shares.nodes
+             if (one.node != INBOX if wanted is None else one.node in wanted)]  # fmt: skip
     nodes.sort(key=lambda one: (-sum(one.stranded), one.node))
     kept: defaultdict[str, list[StrandedStretch]] = defaultdict(list)
     for stretch in history.stranded(window.since, window.until):
@@ -66,7 +69,8 @@ def _row(one: NodeShares, step_s: float) -> JsonObject:
     return {
         "node": one.node, "stranded_s": round(sum(one.stranded) * step_s, 1),
         "states": "".join(states), "loud": "".join(loud), "depth": "".join(depth),
-    }
+        **({} if any(one.busy) or any(one.depth) or any(one.stranded) else {"quiet": True}),
+    }  # fmt: skip
 
 
 def _causes(kept: Sequence[StrandedStretch], shares: Shares, window: Window) -> JsonObject:

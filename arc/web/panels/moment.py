@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOKED_BACK = timedelta(minutes=30)  # older than this a look says nothing about the moment
 DAY = timedelta(days=1)
+INBOX = "inbox"  # the hub's own queue, which is no node
 
 
 def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObject:
@@ -31,7 +32,7 @@ def data(history: History, now: datetime, query: Mapping[str, str]) -> JsonObjec
     then = [one for one in stranded if one.since <= at <= one.until]
     feeds = history.feeds(at - DAY, at)
     spent = history.spent(at - DAY, at)
-    forgotten = sorted({one.name for one in history.nodes() if one.since <= at} - {*last})
+    forgotten = sorted({one.name for one in history.nodes() if one.since <= at} - {INBOX, *last})
     nodes: list[JsonValue] = [_node(one, at) for _, one in sorted(last.items())]
     known = [one for one in last.values() if one.state != UNKNOWN]
     return {

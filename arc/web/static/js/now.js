@@ -6,6 +6,9 @@
 /** What the hub said last; null: nothing yet. @returns {any} */
 export function known() { return last; }
 
+/** Whether fleet.yaml names it, as far as the hub has told. @param {string} name */
+export function isOfFleet(name) { return name === "inbox" || !last?.nodes || name in last.nodes; }
+
 /** A new stream tells everything once. */
 export function forget() { nodes = {}; }
 

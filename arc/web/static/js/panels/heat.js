@@ -2,8 +2,9 @@
 
 import { behind, draw, el, put, table } from "../dom.js";
 import { between, dated, hoursOf } from "../hours.js";
+import { isOfFleet } from "../now.js";
 import { tipOn } from "../tip.js";
-import { split } from "../stranded.js";
+import { named, split } from "../stranded.js";
 import { setView, view } from "../view.js";
 import { clock, counted, lasting, mark, minutes, stepOf } from "../words.js";
 
@@ -13,10 +14,12 @@ const WORDS = { u: "not seen", p: "paused or stopped", b: "busy", i: "idle" };
 /** @param {string} name */
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
-/** @param {HTMLElement} body @param {any} data @param {(...said: any[]) => void} sum */
-export function drawHeat(body, data, sum) {
+/** @param {HTMLElement} body @param {any} whole @param {(...said: any[]) => void} sum */
+export function drawHeat(body, whole, sum) {
+  const data = { ...whole, nodes: whole.nodes.filter((/** @type {any} */ one) => isOfFleet(one.node) || !one.quiet) };
+  const gone = data.nodes.filter((/** @type {any} */ one) => !isOfFleet(one.node));
   const why = split(data.by_cause);
-  sum(`${counted(data.nodes.length, "node")}, `,
+  sum(`${counted(data.nodes.length - gone.length, "node")}, ${gone.length ? `no longer in fleet.yaml: ${named(gone)}; ` : ""}`,
     el("span", { class: data.stranded_s ? "loud" : null }, `${minutes(data.stranded_s)} stranded`),
     ` in ${view.span}${why ? ` (${why})` : ""}; stranded ones first`);
   const columns = data.nodes[0]?.states.length ?? 1;
@@ -26,7 +29,7 @@ export function drawHeat(body, data, sum) {
   canvas.style.height = `${data.nodes.length * ROW}px`;
   paint(canvas, data);
   const names = el("ol", { class: "heat-names" }, data.nodes.map((/** @type {any} */ node) =>
-    el("li", {}, el("button", { type: "button", class: "bare", "data-row": node.node,
+    el("li", {}, el("button", { type: "button", class: isOfFleet(node.node) ? "bare" : "bare gone", "data-row": node.node,
       "data-key": `heat-${node.node}`, onclick: () => setView({ node: node.node, task: null }) }, node.node),
     el("span", { class: node.stranded_s ? "loud" : "dim", title: causes(node) || null }, node.stranded_s ? minutes(node.stranded_s) : ""))));
   pointing(canvas, data, columns);
@@ -34,7 +37,7 @@ export function drawHeat(body, data, sum) {
     "aria-label": "Heat map of all nodes" }, el("span", {}), axis(data, Math.max(100, (body.clientWidth || 900) - 110)),
   names, canvas), legend(),
   behind("heat", "as a table", () => table("Nodes by stranded time", ["node", "stranded", "when", "kept by", "busy", "idle", "paused", "not seen"],
-    data.nodes.map((/** @type {any} */ node) => [node.node, lasting(node.stranded_s), whenStranded(node, data), causes(node) || "-",
+    data.nodes.map((/** @type {any} */ node) => [`${node.node}${isOfFleet(node.node) ? "" : ", no longer in fleet.yaml"}`, lasting(node.stranded_s), whenStranded(node, data), causes(node) || "-",
       ...["b", "i", "p", "u"].map((letter) => percent(node.states, letter))]))),
   behind("heat-hours", "as a table: hour by hour", () => byHour(data)));
 }

@@ -2,7 +2,7 @@
 
 import { ask, bring } from "../asking.js";
 import { draw, el, put } from "../dom.js";
-import { known } from "../now.js";
+import { isOfFleet, known } from "../now.js";
 import { tipOn } from "../tip.js";
 import { setView, view, windowed } from "../view.js";
 import { clock, counted, lasting, mark, minutes, money, short, stepOf } from "../words.js";
@@ -23,7 +23,7 @@ export const lanes = {
     + "another. Loud hatching: a slot was free here while work that might have run here waited "
     + "elsewhere, and a rule kept it there; loud dots: no rule forbade it, but nobody looked. Calm hatching: paused, draining or stopped. A dashed box: nobody looked.",
     "A node that fleet.yaml does not name any more has a lane where it did something in the span, and is said to be gone.",
-    "From 50 nodes on each is a row of a heat map, stranded ones first; click one for its lane.",
+    "From 50 nodes on each is a row of a heat map instead, stranded ones first; click one for its lane.",
   ],
   command: () => (view.at ? `arc log --since ${view.span}` : "arc status"),
   load: async () => {
@@ -51,12 +51,6 @@ function drawLanes(body, whole, sum) {
   const wide = Math.max(260, body.clientWidth || 900);
   const plot = new Plot(data, wide);
   put(body, plot.picture(), legend(data), tables(data));
-}
-
-/** Whether fleet.yaml names it, as far as the hub has told. @param {string} name */
-function isOfFleet(name) {
-  const nodes = known()?.nodes;
-  return name === "inbox" || !nodes || name in nodes;
 }
 
 /** Whether a node ran, held or was given anything in the span, or a person asks for it by its name.
