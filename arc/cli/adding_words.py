@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,15 @@ from arc.errors import WrongUse
 
 from .answering import tell
 from .around import here
-from .drafting import body_of, checked, references_in, tasks_in, validation_in
+from .drafting import (
+    FILE_MAX,
+    body_of,
+    checked,
+    read_input,
+    references_in,
+    tasks_in,
+    validation_in,
+)
 from .options import DryRun, Priority, moment, one_word_of, only_said, seconds, words
 
 Words = list[str] | None
@@ -143,13 +150,5 @@ def import_tasks(
     """A whole file of tasks or nothing of it; every bad line is named."""
     from arc.text.tasks import render_added
 
-    raw = here().stdin.read() if file == "-" else _read(file)
-    new = tasks_in(raw, file, by=here().by, strict=strict)
+    new = tasks_in(read_input(file, FILE_MAX), file, by=here().by, strict=strict)
     return tell("tasks.import", "tasks.add", _adding(new, to, dry_run=dry_run), render_added)
-
-
-def _read(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error

@@ -26,16 +26,24 @@ def body_of(text: str, file: str) -> str:
         raise WrongUse("tasks add: either --body or --body-file")
     if not file:
         return text
-    try:
-        raw = here().stdin.read(BODY_MAX + 1) if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
+    raw = read_input(file, BODY_MAX)
     if len(raw) > BODY_MAX:
         raise WrongUse(f"{file}: a body takes {BODY_MAX} bytes at most")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise WrongUse(f"{file}: is not UTF-8 at byte {error.start}") from error
+
+
+def read_input(file: str, most: int) -> bytes:
+    """The bytes of a file, or of stdin for `-`; of more than so many one more, and no further."""
+    try:
+        if file == "-":
+            return here().stdin.read(most + 1)
+        with Path(file).open("rb") as opened:
+            return opened.read(most + 1)
+    except OSError as error:
+        raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def fields_of(given: list[str], command: str = "set") -> JsonObject:
@@ -112,7 +120,7 @@ def tasks_in(raw: bytes, file: str, *, by: str, strict: bool = False) -> list[Js
     `strict`: a field that no node knows is a fault, where it would be kept and mean nothing.
     """
     if len(raw) > FILE_MAX:
-        raise WrongUse(f"{file}: {len(raw)} bytes; at most {FILE_MAX} are taken at a time")
+        raise WrongUse(f"{file}: more than {FILE_MAX} bytes, and no more are taken at a time")
     tasks: list[JsonObject] = []
     bad: list[str] = []
     for number, line in enumerate(raw.splitlines(), 1):

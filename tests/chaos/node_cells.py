@@ -40,8 +40,8 @@ class NodeCells:
         looks = 0
         while self._armed:
             assert looks < LOOKS_MAX, f"never reached: {self._armed}: {self.problems}"
-            if looks % 10 == 0:  # what the idle one does comes to it by moves, or late
-                self.fleet.add(3, at=BUSY if looks % 40 else IDLE if looks else BUSY)
+            if looks % 10 == 0:
+                self.fleet.add(3, at=self._next_at(looks))
             looks += 1
             is_ready(self.fleet.rest, STANDS_S)
             self.fleet.wake_stopped()
@@ -49,6 +49,14 @@ class NodeCells:
                 self._tend(name)
         is_ready(self.fleet.rest, STANDS_S)
         self.fleet.wake_stopped()
+
+    def _next_at(self, looks: int) -> str:
+        """Where work comes next: to the idle one by moves, or late; soon where it is to meet an
+        addition.
+        """
+        soon = self._armed.get(IDLE, "").startswith("add.")
+        late = looks % 20 == 10 if soon else looks and looks % 40 == 0
+        return IDLE if late else BUSY
 
     def _tend(self, name: str) -> None:
         """Note what was reached; start again who has ended, and judge how it did."""

@@ -14,13 +14,11 @@ from arc.joining.restricted import PROBES, what_is_granted
 from tests.ssh.joining_desk import Operator, an_operator
 from tests.ssh.lab import Lab
 from tests.ssh.lab_node import LabNode
-from tests.ssh.test_joining import HOME, KEYS, answers
+from tests.ssh.test_joining import HOME, KEYS, WITH_X11, answers
 from tools.sources import ROOT
 
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 CONF = "/etc/ssh/sshd_config.d/arc.conf"
-# X11 needs xauth, which these machines do not have, whatever the key may do.
-GRANTED = tuple(name for name in PROBES if name != "X11 forwarding")
 MARK = "/tmp/rc-was-here"
 
 
@@ -35,7 +33,7 @@ def profile(node: LabNode, *, whole: bool = True) -> None:
     text = block("sshd, above") + block("sshd") if whole else ""
     node.exec(["mkdir", "-p", "/etc/ssh/sshd_config.d"])
     node.write(CONF, text.replace("/usr/bin/python3.11", node.python).encode())
-    node.restart_sshd(Include="/etc/ssh/sshd_config.d/*.conf")
+    node.restart_sshd(Include="/etc/ssh/sshd_config.d/*.conf", **WITH_X11)
 
 
 def unrestricted(ada: Operator, node: LabNode) -> Path:
@@ -88,7 +86,7 @@ def test_the_profile_of_the_page_leaves_a_key_without_limits_nothing_but_the_nod
     ada, node = pair
     key = unrestricted(ada, node)
     profile(node, whole=False)
-    assert granted(node, key) == GRANTED
+    assert granted(node, key) == tuple(PROBES)
     assert node.path(MARK).exists(), "the account's own file is run"
     node.exec(["rm", MARK])
 

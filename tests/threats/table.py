@@ -337,6 +337,7 @@ THREATS = (
         node/daemon/test_inside.py
           test_a_task_may_queue_another
         node/wire/test_handlers.py
+          test_a_running_task_beats_tells_and_spawns_with_its_token
           test_a_hub_does_not_speak_for_a_running_task
           test_a_new_task_brings_no_life_of_its_own"""),
         not_here="tasks have a source and an origin, and no levels of trust"),

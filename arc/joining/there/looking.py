@@ -111,13 +111,22 @@ def _node(home: str) -> Fact:
     if kind_of(path) == "missing":
         return said
     try:
-        text = read_own(path) or ""
+        text = as_utf8(read_own(os.path.realpath(path)) or "")  # a person may keep it elsewhere
         found = tomllib.loads(text)
     except (OSError, ValueError, Refused) as error:
         return said | {"node_error": f"{path}: {error}"}
     grace = found.get("stop_grace_s")
     return said | {"node": str(found.get("name") or ""), "node_toml": text[:TOML_MAX],
                    "stop_grace_s": grace if isinstance(grace, int) else 30}  # fmt: skip
+
+
+def as_utf8(text: str) -> str:
+    """The same text; what is no UTF-8 could not be told to the hub, and is refused by its place."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Refused("not_text", f"is not UTF-8 at character {error.start}") from error
+    return text
 
 
 def program_there(home: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import pwd
@@ -21,6 +22,8 @@ from agent_node.narrowing import ANY
 from agent_node.queries import ShowTask
 from agent_node.strict import JsonObject
 from agent_node.wire import listed_out
+from arc.cli.around import Around
+from arc.cli.running import run_command
 from arc.decisions.limits import StealLimits
 from arc.errors import NodeRefused, OutcomeUnknown
 from arc.operations import dags_submit, tasks_change
@@ -185,6 +188,45 @@ def test_a_body_comes_from_a_file_or_from_stdin(desk: Desk) -> None:
         added = desk.arc("tasks", "add", "S", *words, "--json", stdin=stdin)
         shown = desk.arc("tasks", "show", added.data["results"][0]["uid"], "--json")
         assert shown.data["task"]["body"] == "from a file"
+
+
+@pytest.mark.parametrize("words", [("add", "S", "--body-file"), ("import",)])
+def test_a_file_without_an_end_is_read_no_further_than_it_may_be_long(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Fails where it is read whole before it is looked how long it is: no memory holds this one."""
+    endless = desk.place / "endless"
+    with endless.open("wb") as file:
+        file.truncate(2**42)
+    for module in ("drafting", "adding_words"):
+        monkeypatch.setattr(f"arc.cli.{module}.FILE_MAX", 1000)
+    ran = desk.arc("tasks", *words, str(endless))
+    assert ran.code == 2, ran.err
+    assert "bytes" in ran.err
+    assert ran.err.count("error[") == 1
+    assert desk.arc("tasks", "count").out == "0\n"
+
+
+class Endless(io.BytesIO):
+    """As `yes |` before it; it is never asked for all that there is."""
+
+    def read(self, most: int | None = -1, /) -> bytes:
+        assert most is not None
+        assert most >= 0
+        return b"y\n" * (most // 2 + 1)
+
+
+def test_a_pipe_without_an_end_is_read_no_further_than_it_may_be_long(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails where stdin is asked for everything."""
+    for module in ("drafting", "adding_words"):
+        monkeypatch.setattr(f"arc.cli.{module}.FILE_MAX", 1000)
+    out, err = io.StringIO(), io.StringIO()
+    around = Around(environ=desk.environ, stdin=Endless(), stdout=out, stderr=err, ask=desk.ask,
+                    clock=desk.clock, fleet=desk.place / "fleet.yaml")  # fmt: skip
+    assert run_command(["tasks", "import", "-"], around) == 2, err.getvalue()
+    assert "more than 1000 bytes" in err.getvalue()
 
 
 @pytest.mark.parametrize("words", [

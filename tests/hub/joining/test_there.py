@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.requests import Fields
+from agent_node.strict import decode_object
 from agent_node.systemd import render_unit
+from arc.joining.look import read_look
 from arc.joining.there import files, inquiring, launcher, looking, placing, starting
 from arc.joining.there.keyline import blob_of, other_hubs, with_line, without_line
 from arc.joining.there.words import Fact, Refused, checked_path
@@ -197,6 +201,31 @@ def test_to_look_reads_a_home_of_ours_and_an_open_one(tmp_path: Path) -> None:
 
 
 # --- The launcher, and what runs there --------------------------------------------------------
+
+
+def test_settings_that_a_person_keeps_elsewhere_are_read_through_their_link(tmp_path: Path) -> None:
+    """As the node itself reads them. Fails where a link is refused: such a node could not be mended
+    by the command that it joined by.
+    """
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (tmp_path / "kept.toml").write_text('name = "iris"\n')
+    (home / "node.toml").symlink_to(tmp_path / "kept.toml")
+    said = looking.look({"home": str(home)})
+    assert (said["node"], said["node_error"]) == ("iris", "")
+    (tmp_path / "kept.toml").unlink()
+    os.mkfifo(tmp_path / "kept.toml")
+    assert "not a plain file" in str(looking.look({"home": str(home)})["node_error"])
+
+
+def test_settings_that_are_no_utf_8_are_a_finding_and_the_hub_can_read_it(tmp_path: Path) -> None:
+    """Fails where they are told as they stand: then the hub finds no answer in what was said."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "node.toml").write_bytes('name = "iris"  # für alle\n'.encode("latin-1"))
+    said = looking.look({"home": str(home)})
+    read_look(Fields(decode_object(json.dumps(said).encode())))
+    assert said["node_error"] == f"{home}/node.toml: is not UTF-8 at character 18"
 
 
 @pytest.fixture
