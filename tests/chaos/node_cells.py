@@ -41,8 +41,8 @@ class NodeCells:
         until, looks = time.monotonic() + REACH_S, 0
         while self._armed:
             assert time.monotonic() < until, f"never reached: {self._armed}: {self.problems}"
-            if looks % 10 == 0:  # what the idle one does comes to it by moves, or late
-                self.fleet.add(3, at=BUSY if looks % 40 else IDLE if looks else BUSY)
+            if looks % 10 == 0:
+                self.fleet.add(3, at=self._next_to(looks))
             looks += 1
             is_ready(self.fleet.rest, STANDS_S)
             self.fleet.wake_stopped()
@@ -50,6 +50,13 @@ class NodeCells:
                 self._tend(name)
         is_ready(self.fleet.rest, STANDS_S)
         self.fleet.wake_stopped()
+
+    def _next_to(self, looks: int) -> str:
+        """Whom work is given: what the idle one does comes to it by moves, or late, but where it is
+        to meet something as it is given work. On a busy machine its later turn may come too late.
+        """
+        adds = self._armed.get(IDLE, "").startswith("add.")
+        return IDLE if looks % 40 == 0 and (looks or adds) else BUSY
 
     def _tend(self, name: str) -> None:
         """Note what was reached; start again who has ended, and judge how it did."""
