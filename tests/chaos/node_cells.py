@@ -53,10 +53,13 @@ class NodeCells:
 
     def _next_to(self, looks: int) -> str:
         """Whom work is given: what the idle one does comes to it by moves, or late, but where it is
-        to meet something as it is given work. On a busy machine its later turn may come too late.
+        to meet something as it is given work: then as soon as its daemon is up, for `serve` alone
+        meets nothing. On a busy machine its later turn may come too late.
         """
         adds = self._armed.get(IDLE, "").startswith("add.")
-        return IDLE if looks % 40 == 0 and (looks or adds) else BUSY
+        if adds and "node_started" in self.fleet.daemons[IDLE].said:
+            return IDLE
+        return IDLE if looks and looks % 40 == 0 else BUSY
 
     def _tend(self, name: str) -> None:
         """Note what was reached; start again who has ended, and judge how it did."""
