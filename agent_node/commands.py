@@ -48,13 +48,11 @@ class Add(Command["tuple[Added, ...]"]):
 
 
 class Added(NamedTuple):
-    """What became of one task of an `Add`. One that was added and has a `because` was cancelled at
-    once, for what it waits for had ended badly.
-    """
+    """What became of one task of an `Add`; one added with a `because` was cancelled at once."""
 
     uid: str
     outcome: Literal["added", "exists", "refused"]
-    because: Because | None = None
+    because: Because | None = None  # of an added one: what it waits for had ended badly
 
 
 # --- A task runs --------------------------------------------------------------------------------
@@ -217,6 +215,7 @@ class Stood(NamedTuple):
     by: str | None
     at: str | None
     since: str | None
+    here: bool = False  # by the owner of this machine, not by a hub
 
 
 class Steered(NamedTuple):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from .queries import MISSING, Facts, ListTasks, NodeFacts
+from .queries import MISSING, AgentFacts, Facts, ListTasks, NodeFacts
 from .store import Store
 from .strict import JsonObject, JsonValue
 from .task import UNDERWAY, State
-from .text import short_uids
+from .text import safe_text, short_uids
 
 LEFT_UNDONE = 3
 NAMED_MAX = 10  # tasks of each state; `agent-node list` has them all
+WAITS = "what came from other nodes waits for the hub since this boot"
 
 
 class Leaving:
@@ -69,10 +70,19 @@ def _what_is_left(store: Store, facts: NodeFacts) -> tuple[JsonObject, ...]:
 def _told(left: tuple[JsonObject, ...], facts: NodeFacts) -> str:
     said = ", ".join(f"{one['count']} {one['state']} ({_names(one)})" for one in left)
     why = f" ({facts.name} is {facts.state})" if facts.state != "active" else ""
-    why += "".join(f"; agent {one.name}: {one.reason}" for one in facts.agents
-                   if one.state == MISSING)  # fmt: skip
+    why += "".join(map(_held, facts.agents)) + (f"; {WAITS}" if facts.waits_for_hub else "")
     unmet = "".join(f"; no agent here has {', '.join(needs)}" for needs, _ in facts.unmet)
     return f"left undone: {said}{why}{unmet}; see: agent-node list"
+
+
+def _held(agent: AgentFacts) -> str:
+    """Why this agent takes nothing, be its slots free or not."""
+    if agent.state == MISSING:
+        return f"; agent {agent.name}: {agent.reason}"
+    if agent.state not in ("paused", "draining"):
+        return ""
+    because = f" ({safe_text(agent.reason)})" if agent.reason else ""
+    return f"; agent {agent.name} is {agent.state}{because}"
 
 
 def _names(one: JsonObject) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
+from .capabilities import powers_of
 from .commands import (
     Add,
     Added,
@@ -30,11 +32,13 @@ from .requests import REASON_MAX, Request
 from .strict import JsonObject, JsonValue
 from .task import FIELDS, SETTABLE, Task
 from .ulid import is_ulid
+from .validation import needs_of
 from .wire import added_out, changed_out, steered_out
 
 TASKS_MAX = 10_000
 UIDS_MAX = 1000
 DRAIN_MAX_S = 7 * 86_400
+UNMET_MAX = 20  # sets of needs that an answer names
 _SET_FIELDS = {name: FIELDS[name] for name in SETTABLE}
 
 T = TypeVar("T")
@@ -53,7 +57,24 @@ def answer_add(desk: Desk, session: Session, request: Request) -> JsonObject:
     whole = request.fields.flag("whole")
     results = _added(desk, request, Add(tuple(tasks), sender), whole=whole, bad=bad)
     said: JsonObject = {"results": [added_out(result) for result in results]}
+    unmet = _unmet(desk, tasks, results)
+    if unmet:
+        said["unmet_needs"] = unmet
     return said if desk.host.dispatching else {**said, "dispatcher": "stopped"}
+
+
+def _unmet(desk: Desk, tasks: Sequence[Task], results: Sequence[Added]) -> list[JsonValue]:
+    """Needs of new tasks that no agent of node.toml has, each set with how many wait for it."""
+    needing = [task for task in tasks if task.needs or task.validate]
+    if not needing or not desk.settings.agents:
+        return []
+    new = {added.uid for added in results if added.outcome == "added"}
+    count = Counter(
+        tuple(needs_of(task.needs, task.validate)) for task in needing if task.uid in new)
+    common = powers_of(desk.settings)
+    able = [{*agent.skills, *common} for agent in desk.settings.agents]
+    unmet = [needs for needs in sorted(count) if not any(map(set(needs).issubset, able))]
+    return [{"needs": [*needs], "count": count[needs]} for needs in unmet[:UNMET_MAX]]
 
 
 def _added(

@@ -138,7 +138,8 @@ def _pending(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Be
 
 
 def _retrying(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
-    return Because(BY_NO_RULE, next_try(task, now) + _failure(task.attempts))
+    held = f"; {node.stops.text}" if node.stops else ""  # which may last until then and longer
+    return Because(BY_NO_RULE, next_try(task, now) + held + _failure(task.attempts))
 
 
 def next_try(task: Task, now: datetime) -> str:

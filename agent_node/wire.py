@@ -114,7 +114,8 @@ def steered_out(steered: Steered) -> JsonObject:
     if steered.already:
         document["already"] = True
     if steered.before is not None:
-        document["was"] = dict(steered.before._asdict())
+        was = steered.before._asdict()
+        document["was"] = {name: value for name, value in was.items() if name != "here" or value}
     return document
 
 

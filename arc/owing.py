@@ -74,8 +74,10 @@ async def say_for_fleet(
 
 
 def _is_its_own(stands: JsonObject, whose: str | None, *, heard: bool) -> bool:
-    """A drain always is, for no word to the fleet drains."""
+    """A drain always is, for no word to the fleet drains; and so is what its owner said there."""
     if stands["state"] != "paused":
+        return True
+    if stands.get("here") is True:
         return True
     return whose == OWN or (whose is None and not heard)
 

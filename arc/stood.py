@@ -21,7 +21,8 @@ def stood_in(result: JsonObject) -> JsonObject:
         said["already"] = True
     if isinstance(was, dict):
         names = (*_WORD, *(["since"] if "since" in was else []))  # an older node does not say it
-        said["was"] = {name: _text(was.get(name)) for name in names}
+        here: JsonObject = {"here": True} if was.get("here") is True else {}  # at the machine
+        said["was"] = {**{name: _text(was.get(name)) for name in names}, **here}
     return said
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agent_node.deadlines import passed_already
 from agent_node.envelope import Answer
@@ -17,11 +17,12 @@ from agent_node.ulid import fresh_ulid
 from .around import Around, Request, Result
 from .catalogue import Runnable
 from .drafting import draft, draft_arguments, read_input
-from .shapes import StrangeAnswer, objects, reason, refusal
+from .shapes import StrangeAnswer, objects, reason, refusal, some_objects, whole, words
 
 FILE_MAX = 7 * 1024 * 1024  # one request is one line of at most 8 MiB, and one transaction
 TASKS_MAX = 10_000
 BAD_LINES_SHOWN = 50
+NEEDS_SHOWN = 200  # characters of one set of them
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -69,7 +70,7 @@ def _added(
     data = {"results": results, "dry_run": dry_run}
     new = [task for task, result in zip(tasks, results, strict=True)
            if result.get("outcome") == "added"]  # fmt: skip
-    warnings = [*_unknown(tasks), *passed_already(new, around.clock.now())]
+    warnings = [*_unknown(tasks), *passed_already(new, around.clock.now()), *_unmet(answer)]
     if new and answer.get("dispatcher") == "stopped":
         from .starting import typed  # only for who is warned
 
@@ -84,6 +85,14 @@ def _unknown(tasks: Sequence[JsonObject]) -> tuple[str, ...]:
     from agent_node.unknown_fields import unknown_fields  # hardly any file needs it
 
     return tuple(unknown_fields(tasks))
+
+
+def _unmet(answer: Result) -> Iterator[str]:
+    """A need that nobody here meets: its task waits, and perhaps for a slip of the pen."""
+    for one in some_objects(answer, "unmet_needs"):
+        who = counted(whole(one, "count"), "task")
+        needs = safe_text(words(one, "needs").replace(",", ", "), NEEDS_SHOWN)
+        yield f"{who} that no agent here may start, for none has: {needs}; agent-node status"
 
 
 def _none_added(tasks: Sequence[JsonObject], results: Sequence[Result]) -> Refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from math import isfinite
 
 from agent_node.envelope import Answer
 from agent_node.queries import MISSING
@@ -24,8 +25,15 @@ def steer_arguments(parser: ArgumentParser) -> None:
 def drain_arguments(parser: ArgumentParser) -> None:
     """The words of `drain`."""
     steer_arguments(parser)
-    parser.add_argument("--deadline-s", type=float, metavar="S", help="how long running work has")
+    parser.add_argument("--deadline-s", type=seconds, metavar="S", help="how long running work has")
     parser.add_argument("--then", choices=("requeue", "wait"), help="what follows the deadline")
+
+
+def seconds(text: str) -> float:
+    """A length of time that JSON can say; how long it may be is the node's own business."""
+    if not isfinite(value := float(text)):
+        raise ValueError(text)
+    return value
 
 
 def pause(options: Namespace, around: Around) -> Answer:

@@ -15,7 +15,9 @@ from .transaction import Transaction
 BACK = 20_000
 # A word that gives a state another reason carries along when that state began.
 _SAID = """
-SELECT e.by, e.at, coalesce(json_extract(e.data, '$.since'), e.at) FROM event e
+SELECT e.by, e.at, coalesce(json_extract(e.data, '$.since'), e.at),
+       json_extract(e.data, '$.here') IS NOT NULL
+  FROM event e
  WHERE e.seq > :after AND e.uid IS NULL AND e.event = 'state_changed' AND e.state = :state
    AND json_extract(e.data, '$.agent') IS :agent
  ORDER BY e.seq DESC LIMIT 1
@@ -26,7 +28,8 @@ def set_node(tx: Transaction, command: SetNode) -> Steered:
     """pause, resume, drain: enforced by the claim and hold statements themselves.
 
     A word that holds already and comes without a reason leaves the one that was given; another
-    reason takes its place, and `before` says what it was: each word is an event of its own.
+    reason takes its place, and `before` says what it was: each word is an event of its own. So is
+    the owner's pause of what a hub had paused: no word of that hub to its whole fleet ends it.
     """
     check_sender(tx, incarnation=command.sender.incarnation, term=command.sender.term)
     check_not_quarantined(tx)
@@ -36,7 +39,8 @@ def set_node(tx: Transaction, command: SetNode) -> Steered:
         state, old = tx.node.state, tx.node.reason
     before = _stood(tx, command.agent, state, old) if state != "active" else None
     reason = command.reason or (old if state == command.to else "")
-    if (state, old) == (command.to, reason) and not _is_new_drain(tx, command):
+    same = (state, old) == (command.to, reason) and not _is_new_drain(tx, command)
+    if same and (not _is_said_here(command) or (before is not None and before.here)):
         return Steered(state, reason, before, already=True)
     _write(tx, command, reason)
     tx.event("state_changed", state=command.to, by=command.sender.by,
@@ -46,8 +50,12 @@ def set_node(tx: Transaction, command: SetNode) -> Steered:
 
 
 def _data(command: SetNode, before: Stood | None) -> JsonObject | None:
-    """Whom the word is about, if not the whole node, and since when what it says holds already."""
+    """Whom the word is about, if not the whole node; whether its owner pauses it, and since when
+    what it says holds already.
+    """
     data: JsonObject = {"agent": command.agent} if command.agent else {}
+    if _is_said_here(command):
+        data["here"] = True
     if before is not None and before.state == command.to and before.since:
         data["since"] = before.since
     return data or None
@@ -64,8 +72,13 @@ def _agent_state(tx: Transaction, agent: str) -> tuple[str, str]:
 def _stood(tx: Transaction, agent: str | None, state: str, reason: str) -> Stood:
     asked = {"after": tx.newest_event - BACK, "state": state, "agent": agent}
     found = tx.db.execute(_SAID, asked).fetchone()
-    by, at, since = found or (None, None, None)
-    return Stood(state, reason, by, at, since)
+    by, at, since, here = found or (None, None, None, 0)
+    return Stood(state, reason, by, at, since, bool(here))
+
+
+def _is_said_here(command: SetNode) -> bool:
+    """Whether the owner of this machine pauses the whole node: whom no term binds, is no hub."""
+    return command.to == "paused" and command.agent is None and command.sender.term is None
 
 
 def _is_new_drain(tx: Transaction, command: SetNode) -> bool:

@@ -251,6 +251,23 @@ def test_a_drain_that_was_said_at_the_machine_itself_outlives_the_fleets_pause(
     assert kept(desk, "resume") == {"loom": "draining"}
 
 
+@pytest.mark.parametrize("why", ["", "new fan"])
+def test_a_pause_that_was_said_at_the_machine_itself_outlives_the_fleets_pause(
+    desk: Desk, why: str
+) -> None:
+    """Seen to fail: it worked again with the fleet, while somebody had its case open."""
+    store = desk.nodes.machines["loom"].store
+    desk.arc("pause", "--reason", "audit")
+    store.apply(c.SetNode("paused", why, c.Sender(by="human:eve")))
+    assert kept(desk, "pause") == {"loom": "paused"}
+    assert reason(desk, "loom") == (why or "audit")
+    assert kept(desk, "resume") == {"loom": "paused"}
+    assert states(desk) == ("idle", "paused", "idle")
+    store.apply(c.SetNode("active", "", c.Sender(by="human:eve")))
+    desk.arc("pause")
+    assert kept(desk, "resume") == {}
+
+
 def test_a_node_with_a_word_of_its_own_that_was_away_keeps_it(desk: Desk) -> None:
     """Seen to fail: told of the pause when it was back, it was resumed with all others."""
     desk.arc("nodes", "pause", "loom", "--reason", "disk swap")

@@ -61,6 +61,17 @@ def test_a_task_that_no_daemon_starts_is_added_with_a_warning(desk: Desk) -> Non
     assert desk.run("add", "rotate logs").err == ""
 
 
+def test_a_need_that_no_agent_here_has_is_warned_of_and_the_task_is_taken(desk: Desk) -> None:
+    """Seen to fail: `1 added`, and it waited for as long as nobody looked."""
+    unmet = [{"needs": ["gpu", "ru\x1bst"], "count": 2}]
+    desk.door.replies["add"] = lambda request: {**added(request), "unmet_needs": unmet}
+    ran = desk.run("add", "a", "--need", "gpu", "--json")
+    (said,) = ran.envelope["warnings"]
+    assert ran.code == 0
+    assert said == ("2 tasks that no agent here may start, for none has: gpu, ru\\x1bst;"
+                    " agent-node status")  # fmt: skip
+
+
 def test_two_adds_are_two_tasks(desk: Desk) -> None:
     desk.door.replies["add"] = added
     desk.run("add", "a")

@@ -173,6 +173,15 @@ def test_release_without_a_task_frees_the_node(desk: Desk) -> None:
 # --- pause, resume, drain -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "1e999", "soon"])
+def test_a_deadline_that_is_no_length_of_time_is_wrong_use(desk: Desk, text: str) -> None:
+    """Seen to fail: `nan` was told as a fault of agent-node, and that it may have happened."""
+    ran = desk.run("drain", "--deadline-s", text, "--json")
+    assert (ran.code, desk.door.requests) == (2, [])
+    assert ran.envelope["error"]["code"] == "usage"
+    assert f"invalid seconds value: '{text}'" in ran.envelope["error"]["message"]
+
+
 def test_drain_passes_its_limits_on(desk: Desk) -> None:
     desk.door.replies["drain"] = {"state": "draining", "reason": "new disk"}
     words = "--agent iris --deadline-s 60 --then requeue --reason".split()

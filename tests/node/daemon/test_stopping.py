@@ -121,6 +121,17 @@ def test_until_idle_ends_with_3_and_names_what_nothing_here_may_run(node: Node) 
     assert left_by(node) == [the_state("READY", uid, needs=[["tape"]])]
 
 
+def test_until_idle_says_which_agent_is_held(node: Node) -> None:
+    """Seen to fail: the task was named, and the list said of it that no daemon runs."""
+    node.start()
+    node.cli("pause", "--agent", "iris", "--reason", "new key")
+    node.daemons[0].stop()
+    node.cli("add", "x")
+    daemon = node.start("--until-idle", ready=False)
+    assert daemon.ended() == 3
+    assert "; agent iris is paused (new key); see:" in daemon.said.partition("left undone")[2]
+
+
 def test_until_idle_names_the_first_ten_and_counts_the_others(node: Node) -> None:
     for _ in range(12):
         node.cli("add", "x", "--need", "tape")

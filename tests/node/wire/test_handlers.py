@@ -77,6 +77,20 @@ def test_an_added_task_without_a_uid_is_told_which_it_got(iris: Talk) -> None:
     assert iris.ask("show", uid=added["uid"])["task"]["subject"] == "a"
 
 
+def test_needs_of_new_tasks_that_no_agent_here_has_are_told(iris: Talk) -> None:
+    """Seen to fail: `added`, and it waited for as long as nobody looked."""
+    judged = {"kind": "test-pass", "validator": "pytest"}
+    said: list[dict[str, Any]] = [{"needs": ["web"]}, {"needs": ["gpu", "web"]}, {"needs": ["gpu"]},
+                                  {"needs": ["gpu"]}, {"validate": judged}]  # fmt: skip
+    tasks = [{"uid": uid(n), "subject": "a", **fields} for n, fields in enumerate(said, start=1)]
+    unmet = [{"needs": ["gpu"], "count": 2}, {"needs": ["gpu", "web"], "count": 1},
+             {"needs": ["validator:pytest"], "count": 1}]  # fmt: skip
+    assert iris.ask("add", tasks=tasks, dry_run=True)["unmet_needs"] == unmet
+    assert "unmet_needs" not in iris.ask("add", tasks=tasks[:1])
+    assert iris.ask("add", tasks=tasks)["unmet_needs"] == unmet
+    assert "unmet_needs" not in iris.ask("add", tasks=tasks), "they are no new ones"
+
+
 def test_what_was_written_wakes_the_daemon_and_what_was_tried_does_not(iris: Talk) -> None:
     iris.ask("add", tasks=[{"uid": uid(1), "subject": "a"}], dry_run=True)
     assert iris.host.told == []

@@ -113,3 +113,21 @@ def test_an_agent_that_is_paused_by_name_is_no_word_of_the_node(iris: Talk) -> N
     iris.ask("pause", agent="iris", **ADA)
     assert "was" not in iris.ask("pause", **BOB)
     assert iris.ask("pause", agent="iris")["was"]["by"] == "human:ada"
+
+
+def test_its_owners_pause_of_what_a_hub_had_paused_is_a_word_of_its_own(iris: Talk) -> None:
+    """Seen to fail: nothing was written down of it, and no hub could know whose pause it was."""
+    began = iris.clock.now().isoformat()[:19]
+    iris.ask("pause", session=iris.hub, **BOB)
+    assert "here" not in iris.ask("pause", session=iris.hub, dry_run=True)["was"]
+    iris.clock.advance(60)
+    again = iris.ask("pause", by="human:ada")
+    assert (again["reason"], again.get("already")) == ("audit", None)
+    was = iris.ask("pause", session=iris.hub, dry_run=True)["was"]
+    assert (was["by"], was["here"], was["since"][:19]) == ("human:ada", True, began)
+    assert iris.ask("pause", by="human:ada")["already"] is True
+    assert [by for _, by, _ in said(iris)] == ["human:bob", "human:ada"]
+    iris.ask("pause", agent="iris", by="human:ada")
+    iris.ask("resume", by="human:ada")
+    iris.ask("pause", session=iris.hub, **BOB)
+    assert "here" not in iris.ask("pause", session=iris.hub)["was"]

@@ -142,6 +142,18 @@ def test_a_retry_says_when_it_comes_and_how_it_failed(iris: Talk) -> None:
     assert text[9:17] == again[11:19]
 
 
+def test_a_retry_says_what_stops_its_node_until_then(iris: Talk) -> None:
+    """Seen to fail: it was tried again at that time, where no daemon ran that would do it."""
+    iris.has(1)
+    got = iris.running()
+    iris.store.apply(Finish(uid(1), got.n, Result("failed", error_kind="crash", message="exit 3")))
+    iris.host.dispatching = False
+    stops = "no daemon runs on iris: agent-node run"
+    assert reason(iris)[1][17:] == f", attempt 2 of 3; {stops}; crash: exit 3"
+    iris.ask("pause", reason="holidays", by="human:ada")
+    assert reason(iris)[1][17:] == ", attempt 2 of 3; iris is paused (holidays); crash: exit 3"
+
+
 def test_what_is_pending_says_for_what(iris: Talk) -> None:
     """A day is named where it is another one."""
     iris.has(1, not_before="2026-03-10T23:00:00.000Z")
