@@ -41,7 +41,7 @@ class NodeCells:
         while self._armed:
             assert looks < LOOKS_MAX, f"never reached: {self._armed}: {self.problems}"
             if looks % 10 == 0:
-                self.fleet.add(3, at=self._next_at(looks))
+                self.fleet.add(3, at=self._next_to(looks))
             looks += 1
             is_ready(self.fleet.rest, STANDS_S)
             self.fleet.wake_stopped()
@@ -50,13 +50,15 @@ class NodeCells:
         is_ready(self.fleet.rest, STANDS_S)
         self.fleet.wake_stopped()
 
-    def _next_at(self, looks: int) -> str:
-        """Where work comes next: to the idle one by moves, or late; soon where it is to meet an
-        addition.
+    def _next_to(self, looks: int) -> str:
+        """Whom work is given: what the idle one does comes to it by moves, or late, but where it is
+        to meet something as it is given work: then as soon as its daemon is up, for `serve` alone
+        meets nothing.
         """
-        soon = self._armed.get(IDLE, "").startswith("add.")
-        late = looks % 20 == 10 if soon else looks and looks % 40 == 0
-        return IDLE if late else BUSY
+        adds = self._armed.get(IDLE, "").startswith("add.")
+        if adds and "node_started" in self.fleet.daemons[IDLE].said:
+            return IDLE
+        return IDLE if looks and looks % 40 == 0 else BUSY
 
     def _tend(self, name: str) -> None:
         """Note what was reached; start again who has ended, and judge how it did."""
