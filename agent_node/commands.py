@@ -48,9 +48,7 @@ class Add(Command["tuple[Added, ...]"]):
 
 
 class Added(NamedTuple):
-    """What became of one task of an `Add`. One that was added and has a `because` was cancelled at
-    once, for what it waits for had ended badly.
-    """
+    """What became of one. Added with a `because`: cancelled, for what it waits for ended badly."""
 
     uid: str
     outcome: Literal["added", "exists", "refused"]
@@ -254,6 +252,7 @@ class RetryNow(Command["Changed"]):
     uid: str
     reason: str = ""
     sender: Sender = OWNER
+    not_here_s: float | None = None  # so long no agent here takes it: it is to be moved. None: all
 
 
 @dataclass(frozen=True)
@@ -285,6 +284,7 @@ class Changed:
     because: Because | None = None
     already: bool = False
     """It was so before, and nothing was done; a word of its own would be news to older hubs."""
+    not_here_until: str | None = None  # until then no agent here takes it: it is to be moved
 
 
 @dataclass(frozen=True)
