@@ -253,6 +253,7 @@ class RetryNow(Command["Changed"]):
     uid: str
     reason: str = ""
     sender: Sender = OWNER
+    not_here_s: float | None = None  # so long no agent here takes it: it is to be moved. None: all
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,7 @@ class Changed:
     because: Because | None = None
     already: bool = False
     """It was so before, and nothing was done; a word of its own would be news to older hubs."""
+    not_here_until: str | None = None  # until then no agent here takes it: it is to be moved
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ TASKS_MAX = 10_000
 UIDS_MAX = 1000
 DRAIN_MAX_S = 7 * 86_400
 UNMET_MAX = 20  # sets of needs that an answer names
+NOT_HERE_MAX_S = 600.0
 _SET_FIELDS = {name: FIELDS[name] for name in SETTABLE}
 
 T = TypeVar("T")
@@ -132,8 +133,13 @@ def answer_cancel(desk: Desk, session: Session, request: Request) -> JsonObject:
 
 
 def answer_retry(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """Tasks that ended badly are READY again."""
-    return _each(desk, session, request, RetryNow)
+    """Tasks that ended badly are READY again; for a while for a move alone, where that is said."""
+    not_here_s = request.fields.seconds("not_here_s", NOT_HERE_MAX_S)
+
+    def order(uid: str, reason: str, sender: Sender) -> Command[Changed]:
+        return RetryNow(uid, reason, sender, not_here_s)
+
+    return _each(desk, session, request, order)
 
 
 def answer_dead_review(desk: Desk, session: Session, request: Request) -> JsonObject:

@@ -15,6 +15,7 @@ from .task import UNDERWAY, State, Task
 from .text import size
 
 NO_AGENT, NO_DAEMON = "no_agent", "no_daemon"
+KEPT_FOR_MOVE = "kept_for_move"
 BY_NO_RULE = ""  # it is where it is because of what happened to it
 TEXT_MAX = 300  # characters of a reason; what was said at length stands in `show`
 SECONDS = slice(11, 19)  # of a moment as it is written: HH:MM:SS
@@ -25,7 +26,7 @@ class Standing:
     """What is known of a task where it lies, and does not stand in the task itself."""
 
     agents: tuple[str, ...] = ()  # who may run it as far as its needs go, free or not
-    kept_until: str | None = None  # so long it is only for those of them that have not failed it
+    kept_until: str | None = None  # so long for who has not failed it; for nobody: to be moved
     unheard: bool = False  # another node may own it by now, until a hub was heard since the boot
     stopping: str | None = None  # why its program was told to end
     peer: str | None = None  # the other node, while it is on its way and when it has left
@@ -111,6 +112,9 @@ def reason_of(task: Task, standing: Standing, node: NodeNow, *, now: datetime) -
 def _ready(task: Task, standing: Standing, node: NodeNow, now: datetime) -> Because | None:
     stops = node.stops
     if not standing.agents and (stops is None or stops.rule not in (NO_DAEMON, NO_AGENT)):
+        if until := _at(standing.kept_until, now):
+            text = f"until {until} no agent here takes it: it is to run on another node"
+            return Because(KEPT_FOR_MOVE, text)
         return Because("needs_unmet", f"no agent here has: {', '.join(task.needs)}")
     if stops is not None:  # without a daemon nobody knows whom node.toml names by now
         return stops

@@ -105,6 +105,8 @@ def changed_out(changed: Changed) -> JsonObject:
         document["task"] = brief(changed.task)
     if changed.already:
         document["already"] = True
+    if changed.not_here_until is not None:
+        document["not_here_until"] = changed.not_here_until
     return {**document, **because_out(changed.because)}
 
 

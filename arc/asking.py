@@ -215,6 +215,7 @@ def read_changed(node: str, do: str, result: JsonObject) -> tuple[Changed, ...]:
             entry.ulid("uid"), entry.word("outcome", "changed", "stopping", "refused"),
             task_from(entry.inside("task").values) if entry.has("task") else None,
             because_of(entry), already=entry.flag("already"),
+            not_here_until=entry.maybe_moment("not_here_until"),
         ))  # fmt: skip
 
 

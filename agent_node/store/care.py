@@ -1,4 +1,4 @@
-"""Keeps a retry for an agent that has not failed the task, a while; then it is anybody's."""
+"""Keeps a retry for who has not failed the task, or for a move, a while; then it is anybody's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .transaction import Transaction
 GRACE_S = 30.0  # for an agent that has not failed the task; then whoever has room may have it
 FOREVER = "9999"  # later than every moment
 # No word of a task can hold a control character, so nobody can need or offer this by chance.
-_NOT_BY = "\x1fnot by "
+_NOT_BY, _NOT_HERE = "\x1fnot by ", "\x1fnot here"
+_FOR_MOVE = 2  # in `elsewhere`: nobody here has it until then, whoever runs here by then
+# Of a set of needs `s`: it says of whom it is kept from, and is no need that anybody lacks.
+KEPT = "EXISTS (SELECT 1 FROM json_each(s.needs) w WHERE w.value LIKE char(31) || '%')"
 _TRIES = f"SELECT node, agent, error_kind, counted, blamed, n FROM {ATTEMPTS} ORDER BY n"
 _EXCUSE = """
 UPDATE attempt SET blamed = 0 WHERE uid = ? AND n >= ? AND node = (SELECT name FROM node)
@@ -34,7 +37,8 @@ _FREE = """
 UPDATE task SET need_set = coalesce(
        (SELECT s.id FROM need_set s WHERE s.needs = task.needs), need_set)
 """
-_FREE_DUE = f"{_FREE} WHERE uid IN (SELECT uid FROM care WHERE until <= :until)"
+_OVER = f"until <= :until AND (elsewhere <> {_FOR_MOVE} OR until <= :now)"
+_FREE_DUE = f"{_FREE} WHERE uid IN (SELECT uid FROM care WHERE {_OVER})"
 _LET_GO = """
 UPDATE care SET until = NULL, elsewhere = 0 WHERE uid IN (SELECT value FROM json_each(?))
 """
@@ -52,7 +56,7 @@ _FORGET_OVER = """
 UPDATE care SET elsewhere = 0 WHERE elsewhere = 1 AND EXISTS (
   SELECT 1 FROM task t WHERE t.uid = care.uid AND t.completed_at IS NOT NULL)
 """
-_FORGET_FREED = "UPDATE care SET until = NULL WHERE until <= :until"
+_FORGET_FREED = f"UPDATE care SET until = NULL, elsewhere = elsewhere % {_FOR_MOVE} WHERE {_OVER}"
 
 
 def tries_of(tx: Transaction, uid: str) -> list[Tried]:
@@ -145,18 +149,42 @@ def let_go_of_care(tx: Transaction, *uids: str) -> None:
 
 def let_anyone(tx: Transaction, until: str) -> None:
     """Those whose time of grace ended by then are for every agent again that can run them."""
-    if tx.db.execute(_FREE_DUE, {"until": until}).rowcount:
+    values = {"until": until, "now": tx.stamp}
+    if tx.db.execute(_FREE_DUE, values).rowcount:
         tx.changed = True
-    if tx.db.execute(_FORGET_FREED, {"until": until}).rowcount:
+    if tx.db.execute(_FORGET_FREED, values).rowcount:
         tx.changed = True
 
 
 def forgive(tx: Transaction, uid: str) -> None:
     """A person tries the task again: for everybody at once, and here."""
-    known = "SELECT 1 FROM care WHERE uid = ? AND (until IS NOT NULL OR elsewhere = 1)"
+    known = "SELECT 1 FROM care WHERE uid = ? AND (until IS NOT NULL OR elsewhere <> 0)"
     if tx.db.execute(known, (uid,)).fetchone():
         tx.db.execute(_FREE_ONE, (uid,))
         tx.db.execute(_LET_GO, (json.dumps([uid]),))
+
+
+def keep_for_move(tx: Transaction, uid: str, *, seconds: float) -> None:
+    """So long no agent here takes this READY task, so that a move finds it; a move may take it."""
+    (needs,) = tx.db.execute("SELECT needs FROM task WHERE uid = ?", (uid,)).fetchone()
+    nobodys = tx.need_set([*json.loads(needs), _NOT_HERE])
+    tx.db.execute("UPDATE task SET need_set = ? WHERE uid = ?", (nobodys, uid))
+    until = iso(tx.now + timedelta(seconds=seconds))
+    tx.db.execute(_KEEP_FOR, {"uid": uid, "until": until, "elsewhere": _FOR_MOVE})
+
+
+def kept_for_move(tx: Transaction, uid: str) -> str | None:
+    """Until when; None: it is not."""
+    query = "SELECT until FROM care WHERE uid = ? AND elsewhere = ?"
+    row = tx.db.execute(query, (uid, _FOR_MOVE)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def let_start(tx: Transaction, uid: str) -> None:
+    """A person does not want to wait for a move."""
+    if kept_for_move(tx, uid) is not None:
+        forgive(tx, uid)
+        tx.changed = True
 
 
 def forget_marks(tx: Transaction) -> None:

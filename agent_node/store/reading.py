@@ -27,7 +27,7 @@ from ..task import UNDERWAY, State, Task
 from .artifact_inputs import missing_count
 from .beats import as_beaten, last_beat
 from .by_state import by_state
-from .care import retried_count
+from .care import KEPT, retried_count
 from .chronicle import events_of, moves_of
 from .completing import output_hash
 from .dead import care_of
@@ -109,12 +109,14 @@ SELECT s.needs, (SELECT count(*) FROM (
          SELECT 1 FROM task t
           WHERE t.need_set = s.id AND t.state = 'READY' LIMIT {_OF_A_KIND})) AS n
   FROM need_set s
- WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0 LIMIT ?
+ WHERE s.needs <> '[]' AND s.id NOT IN (SELECT need_set FROM agent_can) AND n > 0
+   AND NOT {KEPT} LIMIT ?
 """
 _MET = f"""
 SELECT count(*) FROM (
   SELECT 1 FROM need_set s CROSS JOIN task t ON t.need_set = s.id AND t.state = 'READY'
-   WHERE s.needs = '[]' OR s.id IN (SELECT need_set FROM agent_can) LIMIT {_OF_A_KIND})
+   WHERE s.needs = '[]' OR s.id IN (SELECT need_set FROM agent_can) OR {KEPT}
+   LIMIT {_OF_A_KIND})
 """
 
 

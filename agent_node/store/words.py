@@ -8,7 +8,7 @@ from ..commands import Because, Cancel, Changed, Resolve, RetryNow, SetFields
 from ..errors import BadInput
 from ..strict import JsonValue
 from ..task import FIELDS, SETTABLE, State
-from .care import forgive
+from .care import forgive, keep_for_move, kept_for_move, let_start
 from .comings import stay_cancelled
 from .dead import note_resolution
 from .giving import gone
@@ -230,7 +230,10 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
     if state is None:
         return no or _refused(command.uid, "unknown_task", "no such task")
     if state is State.READY:
-        return Changed(command.uid, "changed", find_task(tx, command.uid), already=True)
+        if not command.not_here_s:
+            let_start(tx, command.uid)
+        return Changed(command.uid, "changed", find_task(tx, command.uid), already=True,
+                       not_here_until=kept_for_move(tx, command.uid))  # fmt: skip
     if _is_old_copy(tx, command.uid):
         text = f"{command.uid} ended before this database was put back; release it with --alone"
         return _refused(command.uid, "old_copy", text)
@@ -256,7 +259,9 @@ def retry(tx: Transaction, command: RetryNow) -> Changed:
     task = find_task(tx, command.uid)
     if task is not None:
         arrive_anew(tx, task)
-    return Changed(command.uid, "changed", task)
+    if command.not_here_s and task is not None and task.state == State.READY:
+        keep_for_move(tx, command.uid, seconds=command.not_here_s)
+    return Changed(command.uid, "changed", task, not_here_until=kept_for_move(tx, command.uid))
 
 
 def _tell_and_insist(tx: Transaction, command: RetryNow, *, was: State, new: State) -> None:

@@ -102,17 +102,23 @@ def _several(
                                     "all": every, "to": to, "even_pinned": bool(to) and yes})}
     agreed = yes or dry_run or bool(task and len(task) == 1)
     if not agreed and here().asks_people and (task or reason):  # without one it is refused anyway
-        agreed = _says_yes(do, args)
-        if not agreed:
+        shown = _says_yes(do, args)
+        if shown is None:
             here().talk("nothing was changed\n")
             return NeedsWord.exit_code
+        agreed = True
+        if not task:
+            args["shown"] = [*shown]
     if task and not agreed:
         raise NeedsWord(f"dead {do}: {len(task)} at once take --yes")
     return _change(do, {**args, **only_said({"yes": agreed})})
 
 
-def _says_yes(do: str, args: JsonObject) -> bool:
-    """Whether a person who was shown each of them says so; where none fits nobody is asked."""
+def _says_yes(do: str, args: JsonObject) -> list[str] | None:
+    """To which a person who was shown each of them says so, for a yes is about no other; None:
+    they do not. Where none fits nobody is asked.
+    """
+    from arc.text.columns import objects
     from arc.text.dead import render_asked_about
 
     around = here()
@@ -120,9 +126,12 @@ def _says_yes(do: str, args: JsonObject) -> bool:
                       timeout_s=CHANGE_S)  # fmt: skip
     shown = render_asked_about(told.data, Look(around.width, colour=False))
     if not shown:
-        return True
+        return []
     around.talk(shown)
-    return sure(f"{do} all of these dead letters?", yes=False)
+    if not sure(f"{do} all of these dead letters?", yes=False):
+        return None
+    return [str(one["uid"]) for one in objects(told.data, "results")
+            if one.get("outcome") != "refused"]  # fmt: skip
 
 
 @dead.command("retry")

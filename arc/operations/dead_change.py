@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BATCH = 500
 REASON_MAX = 1000
 LOGGED_MAX = 50
+SHOWN_MAX = 1_000_000  # that a person can have been asked about
 PAST = {"retry": "dead_retried", "cancel": "dead_cancelled", "review": "dead_reviewed",
         "edit": "dead_edited"}  # fmt: skip
 # What a copy of a dead letter takes from it; its life, its key and its edges are its own.
@@ -59,6 +60,10 @@ async def dead_change(hub: Hub, args: JsonObject) -> Told:
     named = asked.words("tasks")
     pile = await pile_of(hub, meant_by(asked))
     letters = _meant(asked, pile, named, decision)
+    said = () if named else pile.warnings
+    if not named and asked.has("shown"):
+        letters, more_said = _shown(asked, letters, decision)
+        said = (*said, *more_said)
     if decision.body is not None:
         return await _replaced(hub, letters, decision)
     by_node: dict[str, list[Letter]] = defaultdict(list)
@@ -68,14 +73,15 @@ async def dead_change(hub: Hub, args: JsonObject) -> Told:
     unread = [*(pile.partial if not named else ())]
     for node, some in sorted(by_node.items()):
         try:
-            results += await _told(link_of(hub, node), some, decision)
+            more = onward.words_to(node, len(letters)) if onward is not None else {}
+            results += await _told(link_of(hub, node), some, decision, more)
         except ArcError as error:
             if len(by_node) == 1 and not results:
                 raise
             unread.append(partial(node, error))
     if not decision.dry_run:
         _remember(hub, decision, results)
-    told = _answer(results, decision, unread, () if named else pile.warnings)
+    told = _answer(results, decision, unread, said)
     return await onward.sent(told, letters) if onward is not None else told
 
 
@@ -109,15 +115,39 @@ def _meant(
     return [*pile.letters]
 
 
+def _shown(
+    asked: Fields, letters: Sequence[Letter], decision: Decision
+) -> tuple[list[Letter], tuple[str, ...]]:
+    """Those of them that a person was shown before the yes; and in words, what has changed since.
+
+    What died meanwhile fits the filter too, and nobody has seen it.
+    """
+    known = {str(one) for one in asked.entries("shown", SHOWN_MAX)}
+    taken = [one for one in letters if one.task.uid in known]
+    new, gone = len(letters) - len(taken), len(known) - len(taken)
+    said = []
+    if new:
+        said.append(f"{counted(new, 'dead letter')} came after the question, and no {decision.do}"
+                    " is about what was not shown: type it again to be asked")
+    if gone:
+        said.append(f"{gone} of those that were shown could not be found as dead letters any more;"
+                    " arc dead list --resolved shows what became of them")
+    return taken, tuple(said)
+
+
 async def _told(
-    link: Link, letters: Sequence[Letter], decision: Decision
+    link: Link, letters: Sequence[Letter], decision: Decision, more: JsonObject | None = None
 ) -> list[JsonObject]:
-    """What became of these on one node; an edited one is set first and then retried."""
+    """What became of these on one node; an edited one is set first and then retried.
+
+    `more` is what else the node is told of each; None: nothing.
+    """
     results: list[JsonObject] = []
     for start in range(0, len(letters), BATCH):
         some = letters[start : start + BATCH]
         if decision.do != "edit":
-            results += await _say(link, *_WORDS[decision.do], some, decision)
+            do, fields = _WORDS[decision.do]
+            results += await _say(link, do, {**fields, **(more or {})}, some, decision)
             continue
         was = await _say(link, "set", {"fields": decision.fields}, some, decision)
         good = {str(one["uid"]) for one in was if one["outcome"] != "refused"}
@@ -149,7 +179,8 @@ async def _say(
          "subject": known[one.uid].task.subject if one.uid in known else "",
          "state": str(one.task.state) if one.task else "DEAD_LETTERED",
          "rule": one.because.rule if one.because else "",
-         "because": one.because.text if one.because else ""}
+         "because": one.because.text if one.because else "",
+         **({"not_here_until": one.not_here_until} if one.not_here_until else {})}
         for one in said
     ]  # fmt: skip
 

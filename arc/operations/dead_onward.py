@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from arc.hub import Hub
 
 PARTLY = 3
+# How long the nodes keep them for their moves, which follow one after the other: time for a cycle
+# that is under way and for nodes that do not answer, and then for each.
+FIRST_S, EACH_S, MOST_S = 120, 2, 600
 NOT_THERE = {"kept", "in_doubt"}
-BEGUN = "arc nodes pause {0} keeps it from starting anything before a move"
+BEGUN = "; arc nodes pause {0} keeps it from starting anything before a move"
+KEPT = "; {0} is not to start it before {1}, or once you say: arc tasks retry {2}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,13 @@ class Onward:
                              "reason": asked.text_or("reason", "no reason given", 1000)}
         return cls(hub, to, words, asked.flag("even_pinned"), asked.flag("dry_run"))
 
+    def words_to(self, node: str, count: int) -> JsonObject:
+        """What that node is told with the retry, so that it starts none of them before its move.
+
+        One of an older program does not know it, and answers without `not_here_until`.
+        """
+        return {} if node == self.to else {"not_here_s": min(FIRST_S + EACH_S * count, MOST_S)}
+
     async def sent(self, told: Told, letters: Sequence[Letter]) -> Told:
         """The same answer, in which each that was retried says whether it is on that node now."""
         pinned = {one.task.uid for one in letters if one.task.pinned}
@@ -60,7 +71,7 @@ class Onward:
         for one in Fields(told.data).objects("results", len(letters)):
             was, does = one.values, one.values["outcome"] == "changed"
             more = await self._moved(was, warnings, pinned=was["uid"] in pinned) if does else {}
-            rows.append({**was, **more})
+            rows.append(_joined(was, more))
         left = any(row.get("moved") in NOT_THERE for row in rows)
         code = PARTLY if left and not self.dry_run else told.exit
         data: JsonObject = {**told.data, "to": self.to, "results": [*rows]}
@@ -72,8 +83,9 @@ class Onward:
         )  # fmt: skip
 
     async def _with_a_free_slot(self, rows: Sequence[JsonObject]) -> list[str]:
-        """The nodes that may start something of it between the retry and the move."""
-        names = sorted({str(row["node"]) for row in rows if row.get("moved") == "would"})
+        """The nodes that may start something of it between the retry and the move: older ones."""
+        names = sorted({str(row["node"]) for row in rows
+                        if row.get("moved") == "would" and not row.get("not_here_until")})
         free = await asyncio.gather(*(_has_a_free_slot(link_of(self.hub, name)) for name in names))
         return [name for name, one in zip(names, free, strict=True) if one]
 
@@ -88,7 +100,7 @@ class Onward:
                 return {"moved": "would", "move_rule": "", "move_because": ""}
             told = await tasks_move(self.hub, {"tasks": [row["uid"]], **self.words})
         except WrongUse as error:  # it is READY no more
-            because = f"{error}; {BEGUN.format(row['node'])}"
+            because = f"{error}{BEGUN.format(row['node']) if row['state'] == 'READY' else ''}"
             return {"moved": "kept", "move_rule": "still_ready", "move_because": because}
         except (StateBroken, MachineFailed) as error:  # of the hub itself, maybe after the move
             return {"moved": "in_doubt", "move_rule": error.code, "move_because": str(error)}
@@ -99,6 +111,17 @@ class Onward:
         said = one.values
         return {"moved": said["outcome"], "move_rule": said["rule"],
                 "move_because": said["because"]}  # fmt: skip
+
+
+def _joined(row: JsonObject, more: JsonObject) -> JsonObject:
+    """Both; one that stayed says when its node may start it, one that left says so no more."""
+    until, moved = row.get("not_here_until"), more.get("moved")
+    if moved in ("moved", "already"):
+        return {name: value for name, value in {**row, **more}.items() if name != "not_here_until"}
+    if moved == "kept" and until and more["move_rule"] != "still_ready":
+        because = str(more["move_because"]) + KEPT.format(row["node"], until, row["uid"])
+        return {**row, **more, "move_because": because}
+    return {**row, **more}
 
 
 async def _has_a_free_slot(link: Link) -> bool:

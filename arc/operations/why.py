@@ -41,6 +41,7 @@ from .why_data import node_answer, of_the_router, task_answer, ways_of
 from .why_evidence import evidence_of, history_of
 from .why_files import files_of
 from .why_gone import gone_with
+from .why_kept import kept_for_its_move
 from .why_typed import typed_in_one_line
 from .why_waiting import has_gone_on, waiting_of
 
@@ -76,6 +77,7 @@ async def _answer(hub: Hub, found: Found) -> tuple[JsonObject, Look]:
     data |= _without_a_hub(hub, data) | await gone_with(hub, found)
     data |= by_the_fleet(hub, data)
     data |= why_again(hub, found.task) | at_its_time(found.task) | await cancelled_by(hub, found)
+    data |= await kept_for_its_move(hub, found)
     data |= {**_about(hub, found, seen), **evidence_of(hub, seen, found.node)}
     return data, seen
 

@@ -183,6 +183,9 @@ def _ways(data: JsonObject) -> str:
 
 def _otherwise(data: JsonObject) -> str:
     ahead, node = data.get("ahead"), said(data.get("node"))
+    if data.get("kept_here"):
+        again = f"not to wait: arc tasks retry {said(data.get('uid'))}"
+        return f"on {node} {said(inside(data, 'kept_here').get('because'))}; {again}"
     if ahead is None:
         return ""
     if data.get("reach_s") == 0:

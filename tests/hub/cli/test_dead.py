@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from unittest.mock import patch
 
@@ -442,6 +443,90 @@ def test_a_dead_letter_behind_all_that_is_looked_at_is_not_said_to_be_none(
     assert state(desk, uid(3)) == "DEAD_LETTERED"
 
 
+def asks_of(desk: Desk, node: str, before: Any = None, after: Any = None) -> Any:
+    """What happens at a node before it is asked, which may change the words, and once it is."""
+    link, asked = desk.nodes.link(node), desk.nodes.link(node).ask
+
+    async def around(do: str, args: Any, **more: Any) -> Any:
+        said = await asked(do, before(do, args) if before else args, **more)
+        if do == "retry" and not args.get("dry_run") and after:
+            after()
+        return said
+
+    return patch.object(link, "ask", around)
+
+
+def of_an_older_program(desk: Desk, node: str, after: Any = None) -> Any:
+    """This node knows no word that keeps a retried task for its move."""
+    def unknown(_do: str, args: Any) -> Any:
+        return {name: value for name, value in args.items() if name != "not_here_s"}
+
+    return asks_of(desk, node, unknown, after)
+
+
+def claims(desk: Desk, node: str) -> bool:
+    return isinstance(desk.nodes.machines[node].store.apply(c.Claim(node)), c.Claimed)
+
+
+def test_the_node_that_failed_it_cannot_start_it_before_it_moves(desk: Desk) -> None:
+    """Seen to fail: its free slot had the task again before the hub could set it aside, exit 3."""
+    one, two = dies(desk, "iris", 1, 2)
+    tried: list[bool] = []
+    with asks_of(desk, "iris", after=lambda: tried.append(claims(desk, "iris"))):
+        said = desk.arc("dead", "retry", one, two, "--to", "loom", "--yes", "--json")
+    assert (said.code, tried) == (0, [False])
+    assert [row["moved"] for row in said.data["results"]] == ["moved"] * 2
+    assert not any("not_here_until" in row for row in said.data["results"])
+    assert (claims(desk, "iris"), claims(desk, "loom")) == (False, True)
+
+
+@pytest.mark.parametrize("cure", ["time", "word"])
+def test_where_the_hub_ends_before_the_move_its_node_has_it_again_in_two_minutes(
+    desk: Desk, cure: str
+) -> None:
+    """Nothing waits for a hub that does not come back, and a person need not wait at all."""
+    (task,) = dies(desk, "iris", 1)
+    class Dead(BaseException):
+        """The hub is killed."""
+
+    def die() -> None:
+        raise Dead
+
+    with asks_of(desk, "iris", after=die), pytest.raises(Dead):
+        desk.arc("dead", "retry", task, "--to", "loom")
+    assert state(desk, task) == "READY"
+    held: Any = asyncio.run(desk.nodes.link("iris").ask("list", {"why": True}))["reasons"]
+    assert held[task]["rule"] == "kept_for_move"
+    assert "no agent here takes it: it is to run on another node" in held[task]["text"]
+    why, data = desk.both("why", task)
+    assert any(line.endswith(f"to run on another node; not to wait: arc tasks retry {task}")
+               for line in why.lines), why.out  # fmt: skip
+    assert (data["kept_here"]["rule"], "starts it itself" in why.out) == ("kept_for_move", False)
+    status = asyncio.run(desk.nodes.link("iris").ask("status", {}))
+    assert (status["unmet_count"], status["unmet_needs"], status["needs_you"]) == (0, [], [])
+    if cure == "time":
+        store = desk.nodes.machines["iris"].store
+        desk.minutes_pass(2)
+        store.apply(c.Wake())
+        assert not claims(desk, "iris")
+        desk.minutes_pass(0.1)
+        store.apply(c.Wake())
+    else:
+        assert not claims(desk, "iris")
+        assert desk.arc("tasks", "retry", task).code == 0
+    assert "else iris starts it itself at once" in desk.arc("why", task).lines
+    assert claims(desk, "iris")
+
+
+def test_what_was_kept_for_a_move_is_free_where_it_came_to_and_where_it_comes_back(
+    desk: Desk
+) -> None:
+    (task,) = dies(desk, "iris", 1)
+    assert desk.arc("dead", "retry", task, "--to", "loom").code == 0
+    assert desk.arc("tasks", "move", task, "--to", "iris").code == 0
+    assert claims(desk, "iris")
+
+
 def test_a_retry_may_send_them_on_to_a_healthy_node(desk: Desk) -> None:
     """Seen to fail: each came back to the node where it had died, and no word led elsewhere."""
     one, two = dies(desk, "iris", 1, 2)
@@ -454,6 +539,7 @@ def test_a_retry_may_send_them_on_to_a_healthy_node(desk: Desk) -> None:
     done = desk.arc(*words)
     assert (done.code, done.lines[-1]) == (0, "on loom: 2 of 2"), done
     assert done.lines[0].endswith("now on loom, moved from iris"), "not where it was"
+    assert "may_start_first" not in done.out
     assert [said["node"] for said in desk.arc("tasks", "list", "--json").data["tasks"]] == (
         ["loom"] * 2)
     moved = desk.arc("log", "--event", "task_moved", "--json").data["lines"]
@@ -465,20 +551,25 @@ def test_a_node_that_may_be_faster_than_the_move_is_told_before_anything_is_done
     desk: Desk
 ) -> None:
     """Seen to fail: only after the failing node had the task again was it said what keeps it off.
-    A node that starts nothing is not warned of.
+    A node that starts nothing is not warned of, nor one that keeps it for the move.
     """
     one, two = dies(desk, "iris", 1, 2)
     words, said = ("dead", "retry", one, two, "--to", "loom"), (
         "iris may start it first; to prevent that: arc nodes pause iris")
-    dry = desk.arc(*words, "--dry-run")
-    assert dry.lines[-1] == said
-    assert desk.arc(*words, "--dry-run", "--json").data["may_start_first"] == ["iris"]
-    assert said in desk.arc(*words, typed=b"n\n").err.splitlines()
-    assert [state(desk, task) for task in (one, two)] == ["DEAD_LETTERED"] * 2
-    assert said not in desk.arc("dead", "retry", one, "--to", "iris", "--dry-run").lines
-    desk.nodes.machines["iris"].store.apply(c.SetNode("paused", "it fails"))
+    dry = desk.arc(*words, "--dry-run", "--json").data
+    assert (dry["may_start_first"], {"not_here_until" in row for row in dry["results"]}) == (
+        [], {True})
     assert said not in desk.arc(*words, "--dry-run").lines
-    assert said not in desk.arc(*words, typed=b"y\n").err.splitlines()
+    with of_an_older_program(desk, "iris"):
+        dry_run = desk.arc(*words, "--dry-run")
+        assert dry_run.lines[-1] == said
+        assert desk.arc(*words, "--dry-run", "--json").data["may_start_first"] == ["iris"]
+        assert said in desk.arc(*words, typed=b"n\n").err.splitlines()
+        assert [state(desk, task) for task in (one, two)] == ["DEAD_LETTERED"] * 2
+        assert said not in desk.arc("dead", "retry", one, "--to", "iris", "--dry-run").lines
+        desk.nodes.machines["iris"].store.apply(c.SetNode("paused", "it fails"))
+        assert said not in desk.arc(*words, "--dry-run").lines
+        assert said not in desk.arc(*words, typed=b"y\n").err.splitlines()
 
 
 def test_a_retry_whose_move_is_refused_is_done_in_part_and_says_why(desk: Desk) -> None:
@@ -488,6 +579,8 @@ def test_a_retry_whose_move_is_refused_is_done_in_part_and_says_why(desk: Desk) 
     text = desk.arc("dead", "retry", task, "--to", "loom")
     assert (text.code, state(desk, task)) == (3, "READY")
     assert "now READY on iris  not moved to loom: " in text.out
+    assert "; iris is not to start it before 2026-" in text.out
+    assert f"Z, or once you say: arc tasks retry {task}" in text.out
     assert "on loom: 0 of 1" in text.lines
     (pinned,) = dies(desk, "spark", 3, pinned=True)
     said = desk.arc("dead", "retry", pinned, "--to", "iris", "--json")
@@ -497,18 +590,12 @@ def test_a_retry_whose_move_is_refused_is_done_in_part_and_says_why(desk: Desk) 
 
 
 def test_what_its_node_starts_before_it_could_move_is_said_to_run_there(desk: Desk) -> None:
+    """A node of an older program, which knows no word that keeps it."""
     (task,) = dies(desk, "iris", 1)
-    link, asked = desk.nodes.link("iris"), desk.nodes.link("iris").ask
-
-    async def begun(do: str, args: Any) -> Any:
-        said = await asked(do, args)
-        if do == "retry" and not args.get("dry_run"):
-            assert isinstance(desk.nodes.machines["iris"].store.apply(c.Claim("iris")), c.Claimed)
-        return said
-
-    with patch.object(link, "ask", begun):
+    tried: list[bool] = []
+    with of_an_older_program(desk, "iris", lambda: tried.append(claims(desk, "iris"))):
         text = desk.arc("dead", "retry", task, "--to", "loom")
-    assert text.code == 3
+    assert (text.code, tried) == (3, [True])
     assert "is CLAIMED on iris; only waiting tasks move; arc nodes pause iris" in text.out
 
 
@@ -571,3 +658,26 @@ def test_whoever_is_asked_about_several_is_shown_each_first(desk: Desk, answer: 
         assert (said.code, shown[3]) == (7, f"{asked}nothing was changed")
         assert "error" not in said.err
     assert state(desk, one) == ("READY" if answer.startswith(b"y") else "DEAD_LETTERED")
+
+
+@pytest.mark.parametrize("verb", ["retry", "cancel", "review"])
+def test_a_yes_is_about_those_that_were_shown_and_no_others(desk: Desk, verb: str) -> None:
+    """Seen to fail: what died between the question and the yes was decided about unseen."""
+    one, two = dies(desk, "iris", 1, 2)
+    ask = desk.ask
+
+    def meanwhile(around: Any, op: str, args: Any, *, timeout_s: float) -> Any:
+        told = ask(around, op, args, timeout_s=timeout_s)
+        if args.get("dry_run"):
+            desk.nodes.machines["iris"].store.apply(c.Resolve(two, "done"))
+            dies(desk, "loom", 3)
+        return told
+
+    with patch.object(desk, "ask", meanwhile):
+        said = desk.arc("dead", verb, "--all", "--reason", "no use", typed=b"y\n")
+    assert (said.code, said.lines[-1]) == (0, f"{verb}: 1 of 1")
+    assert (state(desk, one) == "DEAD_LETTERED") is (verb == "review")
+    assert (state(desk, two), state(desk, uid(3))) == ("COMPLETED", "DEAD_LETTERED")
+    assert desk.arc("dead", "show", uid(3), "--json").data["reviewed"] is None
+    assert "1 dead letter came after the question" in said.err
+    assert "1 of those that were shown could not be found as dead letters any more" in said.err

@@ -436,3 +436,61 @@ class Cares(Contract):
         wanting = q.Wanting("loom", skills=())
         chosen = node.ask(q.Candidates("retried", (wanting,)))
         assert (chosen.tasks, chosen.kept) == ((), {"needs_are_met": 1})
+
+    def test_a_retry_for_a_move_is_nobodys_here_until_its_time_is_over(
+        self, node: NodeAtHand
+    ) -> None:
+        """Fails without the word: a free slot of the node that failed it is faster than any hub.
+
+        A restart, other agents and a move that comes to nothing change nothing in that.
+        """
+        dies(node)
+        word = c.RetryNow(uid(), "elsewhere", ADA, 60.0)
+        tried = node.say(word, dry_run=True)
+        assert (tried.not_here_until, node.state(uid())) == (
+            "2026-03-10T03:46:00.000Z", "DEAD_LETTERED")  # fmt: skip
+        assert node.say(word).not_here_until == tried.not_here_until
+        assert not takes(node, "iris")
+        node.reopen()
+        two_agents(node)
+        assert not takes(node, "ada")
+        assert (node.facts().unmet, node.facts().unmet_more) == ((), 0), "nobody lacks anything"
+        assert node.escrow(xfer(1), node.task(uid())).outcome == "escrowed"
+        assert node.abort(xfer(1), uid()).outcome == "aborted"
+        node.wake(after=59.999)
+        assert node.say(word).not_here_until == tried.not_here_until, "the same word, no new time"
+        assert not takes(node, "ada")
+        assert node.facts().next_at == tried.not_here_until, "nobody has to come and free it"
+        node.wake(after=0.001)
+        assert node.facts().next_at is None
+        assert node.say(word).not_here_until is None
+        assert takes(node, "ada")
+
+    def test_what_was_retried_for_a_move_is_anybodys_where_it_comes_to(
+        self, node: NodeAtHand, make_node: MakeNode
+    ) -> None:
+        """Also where it comes back to while the word would still hold."""
+        loom = make_node("loom")
+        dies(node)
+        node.say(c.RetryNow(uid(), "elsewhere", ADA, 600.0))
+        loom.takes(xfer(1), node.gives_away(xfer(1), node.task(uid())), giver="iris")
+        node.takes(xfer(2), loom.gives_away(xfer(2), loom.task(uid()), to="iris"), giver="loom")
+        assert takes(node, "iris")
+
+    def test_a_person_who_retries_what_is_kept_for_a_move_has_it_tried_here(
+        self, node: NodeAtHand
+    ) -> None:
+        dies(node)
+        node.say(c.RetryNow(uid(), "elsewhere", ADA, 600.0))
+        said = node.say(c.RetryNow(uid(), "here then", ADA))
+        assert (said.outcome, said.already, said.not_here_until) == ("changed", True, None)
+        assert takes(node, "iris")
+
+    def test_what_is_not_ready_at_once_is_kept_for_no_move(self, node: NodeAtHand) -> None:
+        """It waits for its own time, as long as that is; what runs already runs on."""
+        node.has(a_task(not_before="2026-03-11T00:00:00.000Z"))
+        node.say(c.Cancel(uid(), "no", ADA))
+        said = node.say(c.RetryNow(uid(), "elsewhere", ADA, 60.0))
+        assert (node.state(uid()), said.not_here_until) == ("PENDING", None)
+        got = node.running(a_task(2))
+        assert node.say(c.RetryNow(got.task.uid, "x", ADA, 60.0)).outcome == "refused"

@@ -563,3 +563,21 @@ def test_who_gave_an_order_stands_in_its_event(iris: Talk) -> None:
         event["by"] for event in iris.ask("events")["events"] if event["event"] == "state_changed"
     ]
     assert by == ["fleet:arc", "human:ada"]
+
+
+def test_a_retry_says_how_long_it_is_kept_for_a_move(iris: Talk) -> None:
+    """By this word of the answer a hub knows a node that keeps it from one that never will."""
+    iris.has(1, max_attempts=1)
+    got = iris.running()
+    iris.store.apply(Finish(uid(1), got.n, Result("failed", error_kind="crash")))
+    assert iris.error("retry", uid=uid(1), not_here_s=601)["code"] == "bad_input"
+    (dry,) = iris.ask("retry", uid=uid(1), not_here_s=60, dry_run=True)["results"]
+    (said,) = iris.ask("retry", uid=uid(1), not_here_s=60)["results"]
+    assert dry["not_here_until"] == said["not_here_until"] > said["task"]["ready_at"]
+    (reason,) = iris.ask("list", why=True)["reasons"].values()
+    at = said["not_here_until"][11:19]
+    assert reason == {"rule": "kept_for_move", "text":
+                      f"until {at} no agent here takes it: it is to run on another node"}
+    (said,) = iris.ask("retry", uid=uid(1))["results"]
+    assert "not_here_until" not in said
+    assert iris.ask("list", why=True)["reasons"] == {}
