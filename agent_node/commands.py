@@ -283,8 +283,7 @@ class Changed:
     outcome: Literal["changed", "stopping", "refused"]
     task: Task | None = None
     because: Because | None = None
-    already: bool = False
-    """It was so before, and nothing was done; a word of its own would be news to older hubs."""
+    already: bool = False  # nothing was done; a word of its own would be news to older hubs
     not_here_until: str | None = None  # until then no agent here takes it: it is to be moved
 
 

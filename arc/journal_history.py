@@ -192,14 +192,13 @@ class HistoryBook:
         with self._rows.transaction():
             self._rows.write(_LOST, [at, UNKNOWN, node, life])
 
-    def strand(self, found: Iterable[Stranded], seconds: float) -> None:
+    def strand(self, charged: Iterable[tuple[Stranded, float]]) -> None:
         """Each of these is stranded now, and has been for so many seconds, as they are added up."""
         until = ms_of(self._clock.now())
-        since = until - round(1000 * seconds)
-        if seconds > 0:
-            with self._rows.transaction():
-                for one in found:
-                    self._stretch(one, since, until, seconds)
+        with self._rows.transaction():
+            for one, seconds in charged:
+                if seconds > 0:
+                    self._stretch(one, until - round(1000 * seconds), until, seconds)
 
     def _stretch(self, one: Stranded, since: int, until: int, seconds: float) -> None:
         """A stretch of the same kind that reaches up to here goes on."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agent_node.clock import parse_iso
 from agent_node.strict import JsonObject, JsonValue
 
 from .domains import Domain, belongs_to, is_foreign, lacks, may_do, powers_of, touches_never
@@ -21,6 +22,7 @@ from .node_rules import (
     first_objection,
     free_slots_of,
     idle_rules,
+    idle_seconds,
     startable,
 )
 from .objections import Objection
@@ -45,6 +47,17 @@ class Stranded:
     because: str
     uid: str = ""  # empty: there is one, but the queue could not be looked into
     beside: str = ""  # where that task waits
+    free_s: float | None = None  # idle for so long, by its own word; None: it is not, or no word
+    ready_s: float | None = None  # READY there for so long, by that node's word; None: no word
+
+
+@dataclass(frozen=True, slots=True)
+class LastLook:
+    """What the look before knew: how long ago it was, whom it knew of, and who was free then."""
+
+    ago_s: float
+    known: frozenset[str]
+    free: frozenset[str]
 
 
 def free_nodes(
@@ -113,13 +126,26 @@ def stranded_now(
     return tuple(found)
 
 
-def add_up(stranded: Iterable[Stranded], seconds: float) -> dict[tuple[str, str], float]:
-    """So many seconds for each stranded node, by node and by the rule, or `nobody_looked`.
+def charge(one: Stranded, last: LastLook) -> float:
+    """For how many seconds, up to now, this pair counts as stranded.
+
+    Never longer than the task has been READY there, than the node has been free as far as that is
+    known, and than since the last look. Of a node that this look is the first to know of, or that
+    is not idle and was not free at the last one, nobody knows since when a slot is free: nothing.
+    """
+    if one.node not in last.known or (one.free_s is None and one.node not in last.free):
+        return 0.0
+    bounds = (last.ago_s, one.free_s, one.ready_s)
+    return max(min(bound for bound in bounds if bound is not None), 0.0)
+
+
+def add_up(charged: Iterable[tuple[Stranded, float]]) -> dict[tuple[str, str], float]:
+    """The seconds of each stranded node, by node and by the rule, or `nobody_looked`.
 
     Add it to what earlier looks have found.
     """
     total: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for one in stranded:
+    for one, seconds in charged:
         total[one.node, one.rule if one.cause == "rule" else NOBODY_LOOKED] += seconds
     return dict(total)
 
@@ -163,10 +189,22 @@ def may_run(task: QueuedTask, node: NodeSeen, domains: Sequence[Domain]) -> bool
 def _stranded(
     node: NodeSeen, giver: NodeSeen, task: QueuedTask, rule: Objection | None
 ) -> Stranded:
+    known = (task.uid, giver.name, idle_seconds(node), _ready_s(task, giver))
     if rule is None:
         because = "no rule forbids it; the next look would move it"
-        return Stranded(node.name, NOBODY_LOOKED, "", because, task.uid, giver.name)
-    return Stranded(node.name, "rule", rule.rule, rule.because, task.uid, giver.name)
+        return Stranded(node.name, NOBODY_LOOKED, "", because, *known)
+    return Stranded(node.name, "rule", rule.rule, rule.because, *known)
+
+
+def _ready_s(task: QueuedTask, giver: NodeSeen) -> float | None:
+    """Up to the giver's report by its own clock, then by the hub's; below zero: READY after it."""
+    if task.ready_at is None:
+        return None
+    try:
+        waits = parse_iso(giver.report.written_at) - parse_iso(task.ready_at)
+    except ValueError:
+        return None
+    return waits.total_seconds() + giver.age_s
 
 
 def _forbids(
@@ -199,6 +237,13 @@ def _unread(node: NodeSeen, nodes: dict[str, NodeSeen], queues: Queues) -> Stran
     for name, queue in sorted(queues.items()):
         if not isinstance(queue, Queue) and name in nodes and _surplus(nodes[name]) > 0:
             return Stranded(
-                node.name, NOBODY_LOOKED, "queue_was_read", queue.because, "", name
+                node.name, NOBODY_LOOKED, "queue_was_read", queue.because, "", name,
+                idle_seconds(node), _oldest_s(nodes[name]),
             )  # fmt: skip
     return None
+
+
+def _oldest_s(giver: NodeSeen) -> float | None:
+    """Nothing waits there for longer."""
+    oldest_s = giver.report.oldest_ready_s
+    return None if oldest_s is None else oldest_s + giver.age_s

@@ -10,7 +10,7 @@ from itertools import count
 from agent_node.movability import Shape
 from agent_node.news import Seen, news_between
 from arc.decisions.explain import Steal
-from arc.decisions.stranded import add_up, may_run
+from arc.decisions.stranded import LastLook, Stranded, add_up, charge, may_run
 from arc.decisions.waking import REBALANCE, ROUTER
 
 from .experience import Experience
@@ -58,6 +58,7 @@ class Run:
         self.crowds = Crowds(self.every, lambda task, node: may_run(task, node, scene.domains))
         self.ledger = Ledger(scene, self.nodes, self.crowds.members)
         self._watched = watched
+        self._free = frozenset(self.nodes)  # at the last look; before the first nobody knows
         self.experience = Experience(scene)
         self.hub = SimulatedHub(scene, policy, self.nodes, self.inbox, self.experience, self._carry)
         self._by_uid: dict[str, Task] = {}
@@ -188,12 +189,24 @@ class Run:
         measured = self.ledger.measures(self.now_ms)
         if (measured or self._watched) and self._may_steal():
             found = self.hub.stranded(self.now_ms)
-            for key, seconds in add_up(found, self.policy.look_s).items() if measured else ():
+            since = [(one, self._since_ms(one)) for one in found]
+            charged = ((one, (self.now_ms - since_ms) / MS) for one, since_ms in since)
+            for key, seconds in add_up(charged).items() if measured else ():
                 self.ledger.by_rule_s[key] += seconds
             if self._watched:
-                since_ms = self.now_ms - self._look_ms
-                self.ledger.strand((one.node for one in found), since_ms, self.now_ms)
+                self.ledger.strand(((one.node, since_ms) for one, since_ms in since), self.now_ms)
+        self._free = frozenset(self.ledger.free)
         self._at(self.now_ms + self._look_ms, IS_COUNTED, self._counts, None)
+
+    def _since_ms(self, one: Stranded) -> int:
+        """Since when it counts as stranded: in a watched run as in the hub's own history. Else each
+        look stands for its whole interval, which over many looks is right on the average.
+        """
+        if not self._watched:
+            return self.now_ms - self._look_ms
+        ready_s = (self.now_ms - self._by_uid[one.uid].ready_ms) / MS
+        last = LastLook(self.policy.look_s, frozenset((one.node,)), self._free)
+        return self.now_ms - round(MS * charge(replace(one, ready_s=ready_s), last))
 
     def _idle_for_the_minimum(self, waited: tuple[str, int]) -> None:
         name, since_ms = waited

@@ -18,8 +18,8 @@ BANDS = ((3, FIRST), (6, "P4-P6"), (10, LAST))
 
 
 class Stretch(NamedTuple):
-    """A node was stranded so long, as the looks of fleet-health found it: what each of them finds
-    is taken to have held since the one before, in the hub's own history too.
+    """A node was stranded so long, as the looks of fleet-health found it, and as they are written
+    into the hub's own history: back to the one before, as far as task and slot were there.
     """
 
     node: str
@@ -47,7 +47,7 @@ class Ended:
     waits_s: Mapping[str, tuple[float, ...]]  # by band of priority, and "all", sorted
     idle_beside_work: float | None  # of the nodes' time: a free slot, and work for it elsewhere
     utilisation: float | None  # of the slots' time
-    stranded_s: Mapping[tuple[str, str], float]  # by node and rule, as `arc status` counts them
+    stranded_s: Mapping[tuple[str, str], float]  # by node and rule, look by look
     thefts: int
     routes: int
     regrets: int  # tasks whose last theft made them start no earlier
@@ -136,9 +136,13 @@ class Ledger:
         """Whether any task waits in a queue that another node might run."""
         return bool(self._holders)
 
-    def strand(self, nodes: Iterable[str], since_ms: int, until_ms: int) -> None:
-        """A look found these stranded; a stretch that reaches up to where this begins goes on."""
-        for name in nodes:
+    def strand(self, nodes: Iterable[tuple[str, int]], until_ms: int) -> None:
+        """A look found these stranded since some moment each; a stretch that reaches up to there
+        goes on.
+        """
+        for name, since_ms in nodes:
+            if since_ms >= until_ms:
+                continue
             place = self._last.get(name)
             if place is not None and self._stretches[place].until_ms == since_ms:
                 self._stretches[place] = self._stretches[place]._replace(until_ms=until_ms)

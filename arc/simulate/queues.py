@@ -37,6 +37,7 @@ class Task:
     crowd: int  # which nodes may run it: a number of `Crowds`
     node: str = ""
     epoch: int = 1
+    ready_ms: int = 0  # when it became READY where it is
     turn: int = 0
     seq: int = 0
     stolen_from: str | None = None
@@ -108,7 +109,7 @@ class Node:
     def add(self, task: Task, now_ms: int) -> None:
         """A task becomes READY here, with the age that it brings along."""
         self._seq += 1
-        task.node, task.seq = self.name, self._seq
+        task.node, task.seq, task.ready_ms = self.name, self._seq, now_ms
         order_ms = self._origin_ms + now_ms
         if task.arrived_ms == order_ms:
             task.turn = turn_of(task.stands, USUAL_PACE, order_ms)

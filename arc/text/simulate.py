@@ -84,9 +84,9 @@ def _key(seeds: int) -> str:
     return (
         f"{sure}. wait: mean, from coming to starting.\n"
         "idle beside work: of the nodes' time, a slot free while work that it may run waits or\n"
-        "travels. stranded: node-minutes as `arc status` counts them. in vain: of the thefts,\n"
-        "those after which the task started no earlier. makespan/bound: over what no schedule\n"
-        "can beat."
+        "travels. stranded: node-minutes, a whole interval for each look of fleet-health that\n"
+        "finds a node so. in vain: of the thefts, those after which the task started no earlier.\n"
+        "makespan/bound: over what no schedule can beat."
     )
 
 

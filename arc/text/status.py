@@ -10,7 +10,7 @@ from .folding import folded
 from .look import Look
 
 NARROW = 72  # columns below which a line keeps name, state, what waits and the reason
-SHOWN_S = 3.0  # stranded seconds that are more than 0.0 minutes
+TENTH_S = 6.0  # of a minute: what stranded time is told in
 
 
 def render_status(data: JsonObject, look: Look) -> str:
@@ -111,17 +111,29 @@ _CAUSES = {"nobody_looked": "nobody looked"}  # the others are rules: `arc expla
 
 def _stranded(stranded: JsonObject, look: Look) -> str:
     """Node-minutes with a free slot beside waiting work that fits it."""
-    causes = inside(stranded, "by_cause")
-    split = ", ".join(f"{_CAUSES.get(cause, said(cause))} {number(one) / 60:.1f}"
-                      for cause, one in causes.items() if number(one) >= SHOWN_S)  # fmt: skip
-    total = number(stranded.get("today_s")) / 60
-    lines = [f"stranded today: {total:.1f} node-minutes" + (f" ({split})" if split else "")]
+    causes = {cause: number(one) for cause, one in inside(stranded, "by_cause").items()}
+    total, parts = _tenths(number(stranded.get("today_s")), causes)
+    split = ", ".join(f"{_CAUSES.get(cause, said(cause))} {part / 10:.1f}"
+                      for cause, part in parts.items() if part)  # fmt: skip
+    lines = [f"stranded today: {total / 10:.1f} node-minutes" + (f" ({split})" if split else "")]
     at = said(stranded.get("seen_at"))
     lines += [f"  at {at} {said(one.get('node'))} had a free slot beside work on "
               f"{said(one.get('beside'))}: {said(one.get('rule'), 'nobody looked')}: "
               f"{said(one.get('because'), '')}"
               for one in objects(stranded, "now")]  # fmt: skip
     return "\n".join(folded(line, look.width) for line in lines)
+
+
+def _tenths(whole_s: float, parts_s: dict[str, float]) -> tuple[int, dict[str, int]]:
+    """Tenths of a minute whose parts add up to the whole: what rounding leaves over goes to those
+    that it took the most from.
+    """
+    parts = {name: int(seconds // TENTH_S) for name, seconds in parts_s.items()}
+    whole = max(round(whole_s / TENTH_S), sum(parts.values()))
+    left = sorted(parts, key=lambda name: (-(parts_s[name] % TENTH_S), name))
+    for name in left[: whole - sum(parts.values())]:
+        parts[name] += 1
+    return whole, parts
 
 
 def _sensors(data: JsonObject, look: Look) -> str:

@@ -62,6 +62,18 @@ async def test_who_is_stranded_is_named_with_its_reason_and_the_command_to_type(
     await page.locator("#drawer .subject").wait_for()
 
 
+async def test_the_two_parts_of_stranded_time_add_up_as_they_are_shown(
+    look: Looking, served: Served
+) -> None:
+    """Seen to fail: `0.4 min stranded today (a rule forbade it 0.2 min, nobody looked 0.1 min)`."""
+    causes: JsonObject = {"a": 14.4, "nobody_looked": 8.4}
+    count: JsonObject = {**a_count(), "today_s": 22.8, "by_cause": causes}
+    served.hub.changed(needs_you=[], stranded=count)
+    page = await look.at(served.url)
+    await expect(page.locator("#facts")).to_contain_text(
+        "0.4 min stranded today (a rule forbade it 0.2 min, nobody looked 0.2 min)")
+
+
 async def test_of_many_that_are_stranded_the_first_are_told_and_how_many_more(
     look: Looking, served: Served
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_node import commands as c
+from agent_node.strict import JsonObject
 from arc.decisions.alerts import Alert, Edge
 from arc.decisions.failing import NodeFactsSeen
 from arc.decisions.view import NodeSeen
@@ -130,6 +131,23 @@ def test_a_health_run_that_found_stranded_slots_is_told_with_the_rule(desk: Desk
     at = data["stranded"]["seen_at"]
     assert f"at {at} loom had a free slot beside work on iris: idle_long_enough: " in text.out
     assert " 0.0" not in text.out.partition("stranded today: 0.0")[2]
+
+
+@pytest.mark.parametrize(("causes", "says"), [
+    ({"a": 8.4, "b": 8.4, "c": 4.2}, "0.4 node-minutes (a 0.2, b 0.1, c 0.1)"),
+    ({"a": 8.0, "b": 10.0, "c": 2.0, "nobody_looked": 2.0},
+     "0.4 node-minutes (a 0.2, b 0.2)"),
+    ({"nobody_looked": 2.0}, "0.0 node-minutes"),
+    ({"a": 600.0, "nobody_looked": 5.0}, "10.1 node-minutes (a 10.0, nobody looked 0.1)"),
+    ({}, "0.0 node-minutes"),
+])  # fmt: skip
+def test_the_parts_of_stranded_time_add_up_as_they_are_shown(
+    causes: dict[str, float], says: str
+) -> None:
+    """Seen to fail: `0.4 (0.1, 0.2)`."""
+    stranded: JsonObject = {"today_s": sum(causes.values()), "by_cause": {**causes}}
+    text = render_status({"stranded": stranded}, Look(None))
+    assert f"stranded today: {says}" in text.splitlines()
 
 
 def test_stranded_time_and_the_log_are_folded_between_their_words(desk: Desk) -> None:

@@ -8,6 +8,7 @@ import { clock, counted, minutes, short } from "./words.js";
 const SHOWN = 5;
 const NAMED = 3;
 const LEAST_S = 3; // more than 0.0 minutes
+const TENTH_S = 6; // of a minute
 const NOBODY = "nobody_looked";
 
 /** @typedef {{node: string, cause: string, rule: string, because?: string, uid: string, beside: string}} Stranded */
@@ -18,12 +19,14 @@ export function named(list) {
   return list.length > NAMED ? `${names} and ${list.length - NAMED} more` : names;
 }
 
-/** How much of it a rule forbade, and in how much nobody looked; nothing where there is none.
+/** How much of it a rule forbade, and in how much nobody looked, in tenths of a minute that add up to
+ * what `minutes` says of both; nothing where there is none.
  * @param {Object<string, number>|undefined} causes seconds by rule, or by `nobody_looked` */
 export function split(causes) {
-  const unlooked = causes?.[NOBODY] ?? 0;
-  const ruled = Object.values(causes ?? {}).reduce((all, one) => all + one, 0) - unlooked;
-  const parts = [ruled >= LEAST_S ? `a rule forbade it ${minutes(ruled)}` : "", unlooked >= LEAST_S ? `nobody looked ${minutes(unlooked)}` : ""];
+  const all = Object.values(causes ?? {}).reduce((some, one) => some + one, 0);
+  const whole = Math.round(Number((all / 60).toFixed(1)) * 10);
+  const ruled = Math.min(Math.round((all - (causes?.[NOBODY] ?? 0)) / TENTH_S), whole);
+  const parts = [ruled ? `a rule forbade it ${minutes(ruled * TENTH_S)}` : "", whole > ruled ? `nobody looked ${minutes((whole - ruled) * TENTH_S)}` : ""];
   return parts.filter(Boolean).join(", ");
 }
 
