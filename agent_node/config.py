@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from dataclasses import dataclass, fields
@@ -101,6 +102,10 @@ class NodeSettings:
     def agent(self, name: str) -> AgentSettings | None:
         """The agent of this name; None: node.toml has none, or none any more."""
         return next((agent for agent in self.agents if agent.name == name), None)
+
+    def digest(self) -> str:
+        """Two that say the same have the same, within one version of this program."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
 
     def disk_needed(self, disk_total: int | None) -> int:
         """What has to be free for anything to start: `disk_floor`, and never less than an attempt's

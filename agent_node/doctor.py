@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from .account import check_users
+from . import __version__
+from .agent_checks import RESTART, check_agent, check_agents
 from .cgroups import find_base_of
 from .checks import Check
 from .clock import SystemClock
 from .clock_checks import check_clock
-from .config import AgentSettings, NodeSettings, read_settings
+from .config import NodeSettings, read_settings
 from .door import ask_daemon
 from .errors import NodeError
 from .home import OTHERS, Home, check_home, connect, holder_of
@@ -44,7 +45,7 @@ def examine(home: Home, environ: Mapping[str, str], now: datetime) -> list[Check
         settings = read_settings(home.config)
     except NodeError as error:
         return [*checks, Check("settings", "finding", str(error), f"edit {home.config}")]
-    checks.append(Check("settings", "ok", f"{home.config}: read, node {settings.name}"))
+    checks.append(check_settings(home, settings))
     checks += [check_disk(home, settings), check_journal(home, settings), *check_folders(home)]
     checks += check_spare(home)
     checks += [check for agent in settings.agents for check in check_agent(agent, environ)]
@@ -134,6 +135,16 @@ def _no_daemon(home: Home) -> Check:
     if pid is not None and os.path.exists(f"/proc/{pid}"):
         return Check("daemon", "note", f"pid {pid} holds the lock and does not listen (yet)")
     return Check("daemon", "note", "does not run: nothing is dispatched", "agent-node run")
+
+
+def check_settings(home: Home, settings: NodeSettings) -> Check:
+    """Whether what node.toml says is in force: a daemon reads it once, when it starts."""
+    text, said = f"{home.config}: read, node {settings.name}", _of_the_daemon(home, "settings")
+    # Of another version it says nothing: the same file reads differently there.
+    if not said or said.get("version") != __version__ or said.get("sha256") == settings.digest():
+        return Check("settings", "ok", text)
+    text = f"{home.config}: was changed since the daemon read it, which runs on by what it said"
+    return Check("settings", "note", text, RESTART)
 
 
 def check_disk(home: Home, settings: NodeSettings) -> Check:
@@ -238,41 +249,6 @@ def check_spare(home: Home) -> Iterator[Check]:
         text = (f"{home.tasks / SPARE} holds what no daemon put there, so no folder lies ready for"
                 " the next task; it starts all the same")  # fmt: skip
         yield Check("spare folder", "note", text, "look at it, and move it away")
-
-
-def check_agent(agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Whether the program of this agent can be started at all."""
-    name = f"agent {agent.name}"
-    startable = agent.cwd is None or os.path.isdir(agent.cwd)
-    if not startable:
-        yield Check(name, "finding", f"cwd {agent.cwd} is no folder", f"mkdir -p {agent.cwd}")
-    programs = [words[0] for words in (agent.run, agent.prefix) if words]
-    found = [_program(word, agent, environ) for word in programs]
-    for word, path in zip(programs, found, strict=True):
-        if path is None:
-            fix = "give its whole path in run, or install it where PATH finds it"
-            yield Check(name, "finding", f"program {word} was not found", fix)
-    unset = [variable for variable in agent.env if variable not in environ]
-    if unset:
-        yield Check(name, "note", f"not set here, so not passed on: {', '.join(unset)}")
-    if startable and None not in found:
-        yield Check(name, "ok", f"{found[0]}, {agent.slots} at a time")
-
-
-def _program(word: str, agent: AgentSettings, environ: Mapping[str, str]) -> str | None:
-    """Where the program lies; None when it cannot be started."""
-    if "/" in word and not os.path.isabs(word):
-        word = os.path.join(agent.cwd or os.curdir, word)
-    return shutil.which(word, path=environ.get("PATH", os.defpath))
-
-
-def check_agents(home: Home, settings: NodeSettings) -> Iterator[Check]:
-    """What holds for all agents together."""
-    if not settings.agents:
-        fix = "write an [[agent]] table in node.toml"
-        yield Check("agents", "finding", "there is none: nothing can run here", fix)
-        return
-    yield from check_users(home, settings)
 
 
 def check_cgroups(base: str | None) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast
 
+from . import __version__
 from .attempts import attempt_numbers
 from .commands import Because
 from .desk import Desk, Session
@@ -42,12 +43,13 @@ FOLDERS_TOLD = 20
 
 
 def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
-    """The report, computed now, and what nobody outside can see: by what the queue is kept, and
-    what could not be removed.
+    """The report, computed now, and what nobody outside can see: by what the queue is kept, what
+    could not be removed, and by which settings all of it is done.
     """
     report = desk.looks.again()
     in_force, kept = desk.store.read_all((InForce(), FoldersKept()))
-    return {**report, "store": in_force, "folders_kept": _folders_kept(kept)}
+    return {**report, "store": in_force, "folders_kept": _folders_kept(kept),
+            "settings": {"version": __version__, "sha256": desk.settings.digest()}}
 
 
 def _folders_kept(kept: Mapping[str, str] | None) -> JsonObject | None:

@@ -31,6 +31,8 @@ def why_missing(agent: AgentSettings) -> str:
         return ""
     if agent.cwd is not None and not os.path.isdir(agent.cwd):
         return f"there is no folder {safe_text(agent.cwd)} here, its cwd"
+    if agent.cwd is not None and not os.access(agent.cwd, os.X_OK):
+        return f"its cwd, {safe_text(agent.cwd)}, may not be entered"
     if not _is_its_own(agent) or program_of(agent) is not None:
         return ""
     return f"there is no program {safe_text(agent.run[0])} here"
@@ -116,7 +118,8 @@ class Programs:
         if agent is None or verdict is None or run.judging is not None:
             return end
         why = why_missing(agent)
-        if not why and not (verdict.missing and _is_its_own(agent)):
+        absent = verdict.missing and _is_its_own(agent)
+        if not (why or absent or (verdict.no_folder and agent.cwd is not None)):
             return end
         self._hold(agent, why, f"its program could not be started: {verdict.because}")
         return Result("requeued", message=f"could not start: {why or verdict.because}"[:WHY_MAX])

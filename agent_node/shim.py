@@ -113,7 +113,8 @@ def attend(
     except (OSError, ValueError) as error:
         tell(None)
         why = f"could not start {job.argv[0]!r} in {job.cwd!r}: {error}"
-        ending = Ending.unstarted(why, missing=_is_absent(error, job.argv[0]))
+        ending = Ending.unstarted(why, missing=_is_absent(error, job.argv[0]),
+                                  no_folder=_is_absent(error, job.cwd))  # fmt: skip
     else:
         failpoint("shim.after_start")
         tell(started)
@@ -125,9 +126,9 @@ def attend(
     failpoint("shim.after_verdict")
 
 
-def _is_absent(error: OSError | ValueError, program: str) -> bool:
-    """Whether there is nothing to be run of this name, or nothing that can be or may be."""
-    if not isinstance(error, OSError) or error.filename != program:
+def _is_absent(error: OSError | ValueError, name: str) -> bool:
+    """Whether there is nothing to be run, or entered, of this name, or nothing that may be."""
+    if not isinstance(error, OSError) or error.filename != name:
         return False
     return error.errno in _ABSENT
 
@@ -250,6 +251,7 @@ def _verdict(
         "survivors": ending.survivors,
         "because": ending.because,
         **({"missing": True} if ending.missing else {}),
+        **({"no_folder": True} if ending.no_folder else {}),
     }
     return json.dumps(verdict).encode()
 

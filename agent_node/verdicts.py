@@ -36,6 +36,7 @@ class Verdict:
     survivors: int
     because: str
     missing: bool = False  # it never started: there is nothing of that name that may be run
+    no_folder: bool = False  # it never started: where it was to start is nothing, or not for it
 
     @property
     def succeeded(self) -> bool:
@@ -75,6 +76,7 @@ def _parse(record: JsonObject) -> Verdict:
         survivors=_whole(record["survivors"]),
         because=_text(record["because"]),
         missing=record.get("missing") is True,
+        no_folder=record.get("no_folder") is True,
     )
 
 

@@ -30,11 +30,14 @@ class Ending(NamedTuple):
     leftovers_killed: int = 0
     survivors: int = 0
     missing: bool = False
+    no_folder: bool = False
 
     @classmethod
-    def unstarted(cls, because: str, *, missing: bool = False) -> Ending:
-        """There was no program to watch; `missing`: because there is none of that name."""
-        return cls("could_not_start", because, missing=missing)
+    def unstarted(cls, because: str, *, missing: bool = False, no_folder: bool = False) -> Ending:
+        """There was no program to watch; `missing`: because there is none of that name,
+        `no_folder`: because it cannot begin where it is to.
+        """
+        return cls("could_not_start", because, missing=missing, no_folder=no_folder)
 
 
 class _Verge(NamedTuple):

@@ -69,8 +69,8 @@ ROOMS = (
     Room("The commands",
          "What people type. A command speaks to the node through its door, as a hub does.",
          ("agent_node/cli/",
-          *node("__main__ envelope text stood doctor checks clock_checks standing_streams"
-                " account systemd packing"))),
+          *node("__main__ envelope text stood doctor checks agent_checks clock_checks"
+                " standing_streams account systemd packing"))),
     Room("The sensors",
          "The story of each: look, decide, act. Read these first.",
          ("sensors/", *hub("sensor"))),

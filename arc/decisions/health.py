@@ -10,6 +10,7 @@ from agent_node.reports import DAEMON_STOPPED
 from .explain import lasting
 from .failing import NodeFactsSeen, attracts_no_work
 from .limits import HealthLimits
+from .node_rules import some_agent_takes_work
 from .view import FleetView, NodeSeen, NodeUnseen
 
 TAKE_OVER = "arc up --take-over"
@@ -34,7 +35,8 @@ class Judgement:
     """How one node is: one word, everything that is wrong with it, and what it says of itself.
 
     `state` is suspended, unseen, stale, quarantined, other_hub, stopped, failing or stalled;
-    without such a trouble idle, or what the node itself says: active, paused, draining, drained.
+    without such a trouble no_agent, idle, or what the node itself says: active, paused, draining,
+    drained.
     """
 
     node: str
@@ -98,6 +100,8 @@ def _of_seen(case: _Case) -> Judgement:
     troubles = _troubles(case)
     worst = next((STATE_OF[found.rule] for found in troubles if found.rule in STATE_OF), None)
     well = "idle" if report.idle else report.state
+    if report.state == "active" and not some_agent_takes_work(case.node):
+        well = "no_agent"
     fresh = worst != "stale"
     return Judgement(
         case.node.name, worst or well, troubles, report.needs_you,

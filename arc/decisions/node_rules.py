@@ -63,6 +63,8 @@ def has_free_slot(node: NodeSeen, limits: StealLimits, memory: Memory) -> str | 
     if report.free_slots > 0:
         return None
     now = ", and it starts nothing now" if starts_nothing(node) else ""
+    if now and not some_agent_takes_work(node) and (gone := missing_there(node)):
+        now += f": {gone}"
     return f"{report.running_count} running, no free slot of {report.slots}{now}"
 
 
@@ -184,6 +186,19 @@ def starts_nothing(node: NodeSeen) -> bool:
     """Whether no slot there is free although nothing runs, as below the node's floor of disk."""
     report = node.report
     return report.slots > 0 and report.free_slots == 0 and report.running_count == 0
+
+
+def some_agent_takes_work(node: NodeSeen) -> bool:
+    """Whether work that is given to it could start there at all: an agent without its program is
+    held, and counts as paused.
+    """
+    return any(agent.slots and not agent.paused for agent in node.report.agents)
+
+
+def missing_there(node: NodeSeen) -> str:
+    """Which agent there has no program to run, and why; empty: none is without."""
+    gone = [agent for agent in node.report.agents if agent.missing]
+    return f"agent {gone[0].name}: {gone[0].missing}" if gone else ""
 
 
 def startable(node: NodeSeen) -> int:

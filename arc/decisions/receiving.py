@@ -25,6 +25,8 @@ from .node_rules import (
     dispatcher_runs,
     first_objection,
     fresh_report,
+    missing_there,
+    some_agent_takes_work,
     startable,
     takes_new_work,
 )
@@ -138,16 +140,10 @@ NODE_RULES = (believable_times, fresh_report, takes_new_work, dispatcher_runs)
 
 def has_an_agent(node: NodeSeen) -> Objection | None:
     """Where every agent is paused, or none has a slot, work would only wait."""
-    if any(agent.slots and not agent.paused for agent in node.report.agents):
+    if some_agent_takes_work(node):
         return None
     why = missing_there(node)
     return Objection("has_an_agent", f"no agent there takes work{f': {why}' if why else ''}")
-
-
-def missing_there(node: NodeSeen) -> str:
-    """Which agent there has no program to run, and why; empty: none is without."""
-    gone = [agent for agent in node.report.agents if agent.missing]
-    return f"agent {gone[0].name}: {gone[0].missing}" if gone else ""
 
 
 def verdicts(known: Sequence[Receiver]) -> tuple[NodeVerdict, ...]:

@@ -15,10 +15,11 @@ from .node_rules import (
     believable_times,
     first_objection,
     fresh_report,
+    missing_there,
     starts_nothing,
     work_succeeds,
 )
-from .receiving import has_an_agent, missing_there
+from .receiving import has_an_agent
 from .sifting import all_said
 from .view import FleetView, NodeSeen, NodeUnseen, Queue, QueuedTask
 

@@ -18,7 +18,8 @@ HAPPENED_MAX, HAPPENED_MIN = 40, 3
 AROUND = 6  # lines of the picture beside nodes, what happened and what to try
 HEAD = ("NODE", "STATE", "WAITING", "RUNNING", "DONE", "OWNS", "REACHED", "")
 _STYLES = {"idle": "green", "working": "cyan", "unseen": "red", "stopped": "red",
-           "paused": "yellow", "draining": "yellow", "suspended": "yellow"}  # fmt: skip
+           "no_agent": "red", "paused": "yellow", "draining": "yellow",
+           "suspended": "yellow"}  # fmt: skip
 _VERBS = {"stolen": "bold green", "routed": "cyan", "drained": "yellow", "retried": "magenta"}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_node.clock import iso
 from agent_node.text import ago
-from arc.decisions.receiving import missing_there
+from arc.decisions.node_rules import missing_there
 from arc.decisions.view import NodeSeen
 from arc.looking import INBOX, remembered
 from arc.survey import survey

@@ -9,7 +9,7 @@ from agent_node.clock import iso, parse_iso
 from agent_node.strict import JsonObject, JsonValue
 from arc.decisions.explain import lasting
 from arc.decisions.failing import NodeFactsSeen, attracts_no_work
-from arc.decisions.receiving import missing_there
+from arc.decisions.node_rules import missing_there, some_agent_takes_work
 from arc.decisions.view import NodeSeen, NodeUnseen
 from arc.decisions.why_states import NO_HUB
 from arc.looking import Look, look
@@ -97,6 +97,8 @@ def state_of(node: NodeSeen) -> str:
         return report.state
     if report.dispatcher != "running":
         return "stopped"
+    if not some_agent_takes_work(node):
+        return "no_agent"
     return "idle" if report.idle else "working"
 
 
@@ -104,7 +106,12 @@ def reason_of(node: NodeSeen) -> str:
     """Why it is as it is: what a person said, whether its daemon runs, and what it cannot run."""
     stopped = node.report.dispatcher != "running"
     daemon = f"its daemon does not run: {node.role.how_to_start(node.name)}" if stopped else ""
-    return "; ".join(filter(None, (node.report.reason, daemon, missing_there(node))))
+    return "; ".join(filter(None, (node.report.reason, daemon, _no_agent(node))))
+
+
+def _no_agent(node: NodeSeen) -> str:
+    gone = missing_there(node)
+    return "no agent there takes work" if not gone and state_of(node) == "no_agent" else gone
 
 
 def _fails(hub: Hub, node: NodeSeen, facts: NodeFactsSeen | None) -> str:

@@ -15,6 +15,7 @@ from arc.decisions.domains import nobody_has
 from arc.decisions.draining import DRAINING, PINNED
 from arc.decisions.limits import StealLimits
 from arc.decisions.node_rules import busy_rules, first_objection
+from arc.decisions.receiving import has_an_agent
 from arc.decisions.rules import SWIFT_TASK_RULES, TASK_RULES
 from arc.decisions.view import FleetView, NodeSeen
 from arc.journal_runs import MoveLine, Run
@@ -153,7 +154,8 @@ def _held(node: NodeSeen) -> Reason | None:
     if report.state != "active":
         because = f": {report.reason}" if report.reason else ""
         return "takes_new_work", f"{name} is {report.state}{because}"
-    return None
+    none = has_an_agent(node)
+    return (none.rule, f"{name}: {none.because}") if none is not None else None
 
 
 def _of_the_rest(run: Run | None) -> dict[str, Reason]:

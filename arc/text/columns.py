@@ -14,8 +14,8 @@ SUBJECT_MAX, SUBJECT_MIN = 48, 20
 OTHERS = 56  # columns that stand beside a subject in most lists
 
 _STATE_COLOUR = {"idle": "32", "working": "36", "unseen": "31", "stopped": "31",
-                 "quarantined": "31", "paused": "33", "draining": "33", "drained": "33",
-                 "suspended": "33"}  # fmt: skip
+                 "no_agent": "31", "quarantined": "31", "paused": "33", "draining": "33",
+                 "drained": "33", "suspended": "33"}  # fmt: skip
 
 
 def objects(data: JsonObject, name: str) -> list[JsonObject]:

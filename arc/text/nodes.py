@@ -23,6 +23,9 @@ from .columns import (
 from .look import Look
 
 PINNED_SHOWN = 20
+# What it runs is looked for again by itself; its settings are read once.
+CURE = ("install it on that machine; or mend run or cwd in its node.toml, then there "
+        "agent-node stop, agent-node start")  # fmt: skip
 
 
 def render_nodes(data: JsonObject, look: Look) -> str:
@@ -58,7 +61,7 @@ def render_node(data: JsonObject, look: Look) -> str:
               if data.get(name) and (name != "reason" or data.get("seen"))]
     if data.get("seen"):
         lines += _seen(data)
-    lines += [f"  agent {said(one.get('name'))}: {said(one.get('state'))}, "
+    lines += [f"  agent {said(one.get('name'))}: {_does(one)}, "
               f"{said(one.get('running'))} of {said(one.get('slots'))} slots, skills "
               f"{said(one.get('skills'))}" + _held(one)
               for one in objects(data, "agents")]  # fmt: skip
@@ -69,9 +72,14 @@ def render_node(data: JsonObject, look: Look) -> str:
     return "\n".join(lines)
 
 
+def _does(agent: JsonObject) -> str:
+    """As `agent-node status` calls it there: no slot is free where there is no program."""
+    return "missing" if agent.get("missing") else said(agent.get("state"))
+
+
 def _held(agent: JsonObject) -> str:
     if agent.get("missing"):
-        return f", held: {said(agent.get('missing'))}"
+        return f", held: {said(agent.get('missing'))}; {CURE}"
     return ", paused" if agent.get("paused") else ""
 
 

@@ -70,7 +70,7 @@ def _node(one: JsonObject) -> tuple[str, ...]:
         return (name, said(one.get("state")), "?", "?", "?", age(one.get("age_s")), owns, also,
                 unseen(one))
     state = said(one.get("state"))
-    if one.get("idle"):
+    if state == "idle":
         state += f" {lasting(one.get('idle_s'))}"
     free = f"{number(one.get('free_slots')):.0f}/{number(one.get('slots')):.0f}"
     reason = said(one.get("reason"), "")

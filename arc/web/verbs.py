@@ -20,7 +20,8 @@ OUTCOMES = {"done": State.COMPLETED, "failed": State.FAILED, "cancelled": State.
 # What the store lets run again at a person's word; what is PARKED may still run somewhere.
 RETRIED = (State.FAILED, State.RETRYING, State.DEAD_LETTERED, State.CANCELLED)
 RESOLVED = (State.PARKED, State.DEAD_LETTERED)
-WORKING = ("idle", "working", "stopped", "unseen")  # nodes that nobody told to pause
+# Nodes that nobody told to pause.
+WORKING = ("idle", "working", "no_agent", "stopped", "unseen")
 
 
 @dataclass(frozen=True, slots=True)

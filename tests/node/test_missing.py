@@ -16,6 +16,7 @@ from agent_node.config import AgentSettings, NodeSettings
 from agent_node.missing import HELD_MAX_S, LOOK_S, SOON_S, WRITTEN_S, Programs, why_missing
 from agent_node.output import Count
 from agent_node.runs import Judging, Run
+from agent_node.shim import _is_absent
 from agent_node.store.live import Live
 from agent_node.verdicts import Verdict
 from tests.builders import FakeClock, uid
@@ -170,3 +171,28 @@ def test_what_is_said_to_be_missing(
         monkeypatch.setenv("PATH", path)
     agent = AgentSettings(name="iris", **fields)
     assert why_missing(agent) == why
+
+
+def test_a_folder_that_may_not_be_entered_is_no_place_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: it is a folder, so each task was tried there until it was dead."""
+    place = tmp_path / "work"
+    place.mkdir()
+    agent = AgentSettings(name="iris", run=("sh",), cwd=str(place))
+    assert why_missing(agent) == ""
+    may = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: path != str(place) and may(path, mode))
+    assert why_missing(agent) == f"its cwd, {place}, may not be entered"
+
+
+def test_where_another_user_cannot_begin_nothing_is_tried_until_it_is_dead() -> None:
+    """Seen to fail: the folder was not the program, so each task of the agent died of it."""
+    held = Held(AgentSettings(name="iris", run=("sh",), cwd="/no/cwd", run_as="nix"))
+    gone = FileNotFoundError(2, "No such file or directory", "/no/cwd")
+    said = replace(COULD_NOT, missing=_is_absent(gone, "sh"), no_folder=_is_absent(gone, "/no/cwd"))
+    assert (said.missing, said.no_folder) == (False, True)
+    assert held.fails(said).kind == "requeued"
+    assert held.programs.there() == []
+    own = Held(AgentSettings(name="iris", run=("/bin/sh",), run_as="nix"))
+    assert own.fails(said) is FAILED, "a folder made for this task is not the agent's"

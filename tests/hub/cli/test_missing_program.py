@@ -56,3 +56,50 @@ def test_a_pause_by_a_person_is_told_as_such_whatever_is_missing(desk: Desk) -> 
     told(desk, c.SetNode("paused", "", agent="iris"))
     (said,) = warned(desk, *ADD)
     assert said.startswith("every agent of iris is paused")
+
+
+def test_a_node_that_can_start_nothing_is_called_neither_idle_nor_working(desk: Desk) -> None:
+    """Seen to fail: `idle 1m 33s`, one of `2 idle`, and `working` once a task waited there."""
+    without_its_program(desk)
+    for waits in (0, 1):
+        if waits:
+            desk.waits("iris", 1)
+        text, data = desk.both("status")
+        assert [one["state"] for one in data["nodes"] if one["node"] == "iris"] == ["no_agent"]
+        (line,) = [line for line in text.lines if line.startswith("iris ")]
+        assert line.split()[1:3] == ["no_agent", str(waits)], "and not since when it is idle"
+        shown = desk.arc("nodes", "show", "iris").lines[0]
+        assert shown.split()[1] == "no_agent"
+    assert "1 no_agent" in desk.arc("sensors", "run", "fleet-health").out
+
+
+def test_a_node_whose_agents_a_person_paused_is_not_idle_either_and_says_why(desk: Desk) -> None:
+    """Seen to fail: `idle`, without a reason."""
+    told(desk, c.SetNode("paused", "", agent="iris"))
+    (iris,) = [one for one in desk.both("status")[1]["nodes"] if one["node"] == "iris"]
+    assert (iris["state"], iris["reason"]) == ("no_agent", "no agent there takes work")
+
+
+def test_the_list_says_first_that_what_waits_there_starts_nowhere(desk: Desk) -> None:
+    """Seen to fail: `busy_node_is_busy: 1 waiting; we steal above 5`."""
+    without_its_program(desk)
+    desk.waits("iris", 1)
+    (line,) = [one for one in desk.arc("tasks", "list").lines if "iris" in one]
+    assert f"has_an_agent: iris: no agent there takes work: {MEANS}" in line
+
+
+def test_why_a_node_is_given_nothing_names_the_program(desk: Desk) -> None:
+    """Seen to fail: `no free slot of 8, and it starts nothing now`."""
+    without_its_program(desk)
+    says = desk.arc("why", "--node", "iris").out
+    assert f"no free slot of 8, and it starts nothing now: {MEANS}" in says
+
+
+def test_the_node_as_a_whole_calls_its_agent_missing_and_names_the_cure(desk: Desk) -> None:
+    """Seen to fail: `agent iris: available`, and no word of what mends it."""
+    without_its_program(desk)
+    text, data = desk.both("nodes", "show", "iris")
+    (line,) = [line.strip() for line in text.lines if line.strip().startswith("agent iris: ")]
+    assert line.startswith("agent iris: missing, 0 of 8 slots")
+    assert "mend run or cwd in its node.toml, then there agent-node stop, agent-node start" in line
+    assert data["agents"][0]["state"] == "available", "as the node reports it"

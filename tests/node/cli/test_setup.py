@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_node import doctor
+from agent_node import __version__, doctor
 from agent_node.checks import Check
 from agent_node.config import AgentSettings, parse_settings, read_settings
 from agent_node.home import Home, HomeLock, listen
@@ -322,6 +322,39 @@ def test_a_daemon_that_runs_says_itself_what_is_in_force(
     check = checks(set_up)["journal"]
     assert check.text.startswith(says)
     assert check.level == level
+
+
+def test_settings_that_a_daemon_has_not_read_are_not_said_to_be_in_force(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: `0 findings` and `ok`, while the daemon ran on without the program."""
+    read = {"version": __version__, "sha256": read_settings(home_of(set_up).config).digest()}
+    monkeypatch.setattr(doctor, "ask_daemon", lambda home, request, timeout_s: {"settings": read})
+    assert checks(set_up)["settings"].level == "ok"
+    settings_with(set_up, 'run = ["sh"]', '# a word\nrun = ["sh"]')
+    assert checks(set_up)["settings"].level == "ok", "it says the same"
+    settings_with(set_up, 'run = ["sh"]', 'run = ["env"]')
+    check = checks(set_up)["settings"]
+    assert check.level == "note"
+    assert "was changed since the daemon read it, which runs on by what it said" in check.text
+    assert check.fix == "agent-node stop, then agent-node start"
+    read["version"] = "0.0.9"
+    assert checks(set_up)["settings"].level == "ok", "another version reads it differently"
+
+
+def test_the_doctor_says_of_a_program_that_is_missing_where_to_mend_it_and_to_restart(
+    set_up: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seen to fail: no word of the restart, and of a cwd that may not be entered `ok`."""
+    settings_with(set_up, 'run = ["sh"]', 'run = ["nosuchprog"]')
+    check = checks(set_up)["agent iris"]
+    assert "program nosuchprog was not found" in check.text
+    assert check.fix.endswith("run in node.toml; after that agent-node stop, then agent-node start")
+    settings_with(set_up, 'run = ["nosuchprog"]', f'run = ["sh"]\ncwd = "{tmp_path}"')
+    assert checks(set_up)["agent iris"].level == "ok"
+    may = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: path != str(tmp_path) and may(path, mode))
+    assert checks(set_up)["agent iris"].text == f"cwd {tmp_path} may not be entered"
 
 
 def test_a_task_that_stays_because_of_its_folder_is_named_with_what_mends_it(

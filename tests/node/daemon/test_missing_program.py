@@ -108,6 +108,20 @@ def test_a_file_that_may_not_be_run_and_a_folder_that_is_gone_hold_their_agents(
     node.until(uid, "COMPLETED")
 
 
+def test_where_a_starter_cannot_begin_no_task_pays(make_node: MakeNode, tmp_path: Path) -> None:
+    """Seen to fail: only the node's own look knew of folders, and it does not look for others."""
+    place = tmp_path / "work"
+    more = f'cwd = "{place}"\nprefix = ["/usr/bin/env"]'
+    node = make_node(agents=an_agent("iris", more=more))
+    daemon = node.start()
+    uid = node.add("true", max_attempts=1)
+    daemon.hear("its program could not be started")
+    assert node.until(uid, "READY")["failures"] == 0
+    free, (agent,), _ = stands(node)
+    assert (free, agent["held"]) == (0, "missing")
+    assert str(place) in agent["reason"]
+
+
 def test_what_is_there_and_cannot_be_started_is_left_alone_and_no_task_pays(
     make_node: MakeNode, tmp_path: Path
 ) -> None:
