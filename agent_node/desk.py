@@ -145,6 +145,11 @@ class Desk:
         return shelf_of(self.home.root)
 
     @cached_property
+    def settings_digest(self) -> str:
+        """By which node.toml answers go: a status tells it, and is asked for often."""
+        return self.settings.digest()
+
+    @cached_property
     def uploads(self) -> Uploads:
         """Those that are on their way here."""
         return Uploads(self.shelf)

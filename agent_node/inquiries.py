@@ -49,7 +49,7 @@ def answer_status(desk: Desk, session: Session, request: Request) -> JsonObject:
     report = desk.looks.again()
     in_force, kept = desk.store.read_all((InForce(), FoldersKept()))
     return {**report, "store": in_force, "folders_kept": _folders_kept(kept),
-            "settings": {"version": __version__, "sha256": desk.settings.digest()}}
+            "settings": {"version": __version__, "sha256": desk.settings_digest}}
 
 
 def _folders_kept(kept: Mapping[str, str] | None) -> JsonObject | None:
