@@ -19,7 +19,7 @@ from .decisions.failing import (
     last_of_each,
 )
 from .decisions.memory import Memory
-from .decisions.usual import lefts_of
+from .decisions.usual import lefts_of, runs_for
 from .decisions.view import FleetView, NodeSeen, NodeUnseen
 from .displaced import displaced_on
 from .journal_history import Usual
@@ -190,6 +190,7 @@ def memory_of(hub: Hub, view: FleetView, facts: Mapping[str, NodeFactsSeen]) -> 
     return Memory(
         typical_s=usual.typical_s if usual else {},
         running_left_s=_running_left_s(hub, view, usual) if usual else {},
+        runs_for_s=runs_for(view.seen) if usual else {},
         refused_s=refused,
         no_work={name: because for name, because in judged.items() if because is not None},
         trials=frozenset(name for name, known in facts.items() if known.on_trial),

@@ -16,6 +16,7 @@ from .memory import Memory
 from .node_rules import starts_nothing
 from .view import NodeSeen, QueuedTask
 
+UNHEARD_OF = 10.0  # times what is usual: beside what runs for so long, that says nothing
 STOPPED_S = 86_400.0  # where it never starts, for want of a dispatcher or an agent: like a day
 
 
@@ -78,6 +79,11 @@ def _line_of(stock: Stock, node: NodeSeen, limits: StealLimits, memory: Memory) 
     spread = max(stock.queue.total / len(page), 1.0) if page else 1.0
     running_s = running_left_s(node, limits, memory)
     usual_s, powers = _usual_s(page, limits, memory), powers_of(node)
+    ran_s = memory.runs_for_s.get(node.name, 0.0)
+    if ran_s > usual_s:
+        running_s = max(running_s, node.report.running_count * ran_s)
+        if ran_s > UNHEARD_OF * usual_s:
+            usual_s = _usual_s(page, limits, memory, least_s=ran_s)
     unfit = frozenset(
         task.uid for task in page if task.needs and lacks(task.needs, powers) is not None
     )
@@ -93,11 +99,16 @@ def running_left_s(node: NodeSeen, limits: StealLimits, memory: Memory) -> float
     return memory.running_left_s.get(node.name, report.running_count * usual_s / 2)
 
 
-def _usual_s(page: Sequence[QueuedTask], limits: StealLimits, memory: Memory) -> float:
+def _usual_s(
+    page: Sequence[QueuedTask], limits: StealLimits, memory: Memory, *, least_s: float = 0.0
+) -> float:
     """How long one of these takes: what they say, else what is usual for their domains."""
-    prior_s = memory.typical_s.get("", limits.default_task_s)
+    typical_s = memory.typical_s
+    prior_s = max(typical_s.get("", limits.default_task_s), least_s)
+    if least_s:
+        typical_s = {domain: max(seconds, least_s) for domain, seconds in typical_s.items()}
     said = [
-        task.expected_s or memory.typical_s.get(task.domain or "", prior_s)
+        task.expected_s or typical_s.get(task.domain or "", prior_s)
         for task in page
         if task.expected_s or task.domain
     ]

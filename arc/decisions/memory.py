@@ -29,3 +29,6 @@ class Memory:
 
     running_left_s: Mapping[str, float] = field(default_factory=dict)
     """How long what each node runs is expected to go on, summed over its slots."""
+
+    runs_for_s: Mapping[str, float] = field(default_factory=dict)
+    """For how long everything that runs on a node has run at least: a task waited, none ended."""

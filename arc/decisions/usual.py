@@ -9,6 +9,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent_node.reports import StatusReport
+
     from .view import NodeSeen
 
 ENDS_LEAST = 5  # with fewer ends of a domain nothing is typical for it
@@ -36,6 +38,32 @@ def typical_of(lasted: Mapping[str, Sequence[float]]) -> dict[str, float]:
         for domain, seconds in lasted.items()
         if len(seconds) >= ENDS_LEAST
     }
+
+
+def runs_for(nodes: Iterable[NodeSeen]) -> dict[str, float]:
+    """For how long all that runs has run at least, by the nodes of which that is known."""
+    known = ((node.name, run_for_s(node.report)) for node in nodes if node.report.pending_count)
+    return {name: seconds for name, seconds in known if seconds}
+
+
+def run_for_s(report: StatusReport) -> float:
+    """For how long all that runs there has run at least; 0: that is not known.
+
+    For as long as something waits that could start there, and none ends, every slot holds the same
+    run. Both are told by the node's own clock. (A pause just before counts too, for its queue
+    stood still as well: until the first of them ends.)
+    """
+    waits_s, last = report.oldest_ready_s, report.last_task
+    if not waits_s or report.free_slots or report.unmet_count or not report.running_count:
+        return 0.0
+    ended_at = last.get("ended_at") if last else None
+    if not isinstance(ended_at, str):
+        return waits_s
+    try:
+        since = datetime.fromisoformat(report.written_at) - datetime.fromisoformat(ended_at)
+    except (ValueError, TypeError):  # of what ended last a node may say anything
+        return 0.0
+    return max(min(waits_s, since.total_seconds()), 0.0)
 
 
 def lefts_of(

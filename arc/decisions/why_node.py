@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agent_node.text import counted
 
@@ -10,11 +11,11 @@ from .answers import Check, WhyNode
 from .changes import Situation
 from .domains import belongs_to, powers_of
 from .draining import DRAINING, pinned_there
-from .explain import Steal
+from .explain import Steal, StealPlan
 from .node_rules import NodeRule, busy_rules, idle_rules
 from .objections import Objection
 from .rules import PAIR_RULES, Move, first_of, task_objections
-from .stranded import stranded_now
+from .stranded import NOBODY_LOOKED, Stranded, stranded_now
 from .view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
 
 MAY_BE_GIVEN = "may_be_given"  # no rule about the task or its domain speaks against it
@@ -46,10 +47,25 @@ def why_node(name: str, situation: Situation, *, drains: Sequence[Steal] = ()) -
         tuple(steal for steal in (*drains, *plan.steals) if steal.idle == name),
         tuple(steal for steal in (*drains, *plan.steals) if steal.busy == name),
         _elsewhere(node, situation),
-        next((one for one in stranded if one.node == name), None),
+        _by_the_plan(next((one for one in stranded if one.node == name), None), plan),
         unread,
         _drains(node),
     )  # fmt: skip
+
+
+def _by_the_plan(stranded: Stranded | None, plan: StealPlan) -> Stranded | None:
+    """The rule by which the plan keeps that task, for counts are rules too; a node that gets
+    another one was only not looked at.
+    """
+    if stranded is None or stranded.cause != NOBODY_LOOKED or not stranded.uid:
+        return stranded
+    goes = next((one for one in plan.steals if one.idle == stranded.node), None)
+    if goes is not None:
+        return replace(stranded, uid=goes.task.uid, beside=goes.busy)
+    kept = next((one.objection for one in plan.kept if one.task.uid == stranded.uid), None)
+    if kept is None:
+        return stranded
+    return replace(stranded, cause="rule", rule=kept.rule, because=kept.because)
 
 
 def _drains(node: NodeSeen) -> str:

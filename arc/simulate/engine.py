@@ -165,6 +165,7 @@ class Run:
     def _ends(self, task: Task) -> None:
         node = self.nodes[task.node]
         node.running -= 1
+        node.ended_ms = self.now_ms
         self.ledger.running -= 1
         node.changed()
         self.left -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
 
@@ -103,7 +103,9 @@ class SimulatedHub:
         if not self.policy.steal.swift:  # arc0 asks for nobody's length
             return Memory(taken=taken)
         prior_s = self.policy.steal.default_task_s
-        return self.experience.memory(now_ms, view.seen, taken, prior_s)
+        known = self.experience.memory(now_ms, view.seen, taken, prior_s)
+        ran = ((name, node.run_for_s(now_ms)) for name, node in self.nodes.items())
+        return replace(known, runs_for_s={name: seconds for name, seconds in ran if seconds})
 
     def _steal(self, now_ms: int) -> tuple[Steal, ...]:
         self.cycles += 1

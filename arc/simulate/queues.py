@@ -21,7 +21,7 @@ from agent_node.ulid import new_ulid
 from arc.decisions.domains import guessed, lacks
 from arc.decisions.view import NodeSeen, Queue, QueuedTask
 
-from .scene import Job, Place, Scene
+from .scene import MS, Job, Place, Scene
 
 INCARNATION = new_ulid(0, bytes(10))
 
@@ -81,6 +81,8 @@ class Node:
     line: Line = field(default_factory=list)  # (turn, seq): in the order of their starts
     unfit: Line = field(default_factory=list)  # what no agent here can run
     pages: Line = field(default_factory=list)  # (rank, seq): by P alone, as stealing goes
+    ended_ms: int | None = None  # when the last of its tasks ended; None: none has
+    _since: dict[int, int] = field(default_factory=dict)  # seq: since when it waits, oldest first
     _seq: int = 0
     _report: StatusReport | None = None
     _table: JsonObject = field(default_factory=dict)
@@ -118,6 +120,7 @@ class Node:
                                  now_ms=order_ms)  # fmt: skip
         insort(self._lane(task), (task.turn, task.seq, task))
         insort(self.pages, (task.rank, task.seq, task))
+        self._since[task.seq] = now_ms
         self._report = None
 
     def take(self, task: Task) -> None:
@@ -125,6 +128,7 @@ class Node:
         lane = self._lane(task)
         del lane[bisect_left(lane, (task.turn, task.seq))]
         del self.pages[bisect_left(self.pages, (task.rank, task.seq))]
+        del self._since[task.seq]
         self._report = None
 
     def _lane(self, task: Task) -> Line:
@@ -146,6 +150,13 @@ class Node:
             self.idle_since_ms = None
         elif self.idle_since_ms is None:
             self.idle_since_ms = now_ms
+
+    def run_for_s(self, now_ms: int) -> float:
+        """As `decisions.usual.run_for_s` reads it out of a node's report."""
+        if not self._since or self.unfit or not self.running or self.free:
+            return 0.0
+        since_ms = next(iter(self._since.values()))
+        return (now_ms - max(since_ms, self.ended_ms or since_ms)) / MS
 
     # What the hub sees.
 

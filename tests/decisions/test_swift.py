@@ -150,6 +150,28 @@ def test_a_first_task_that_starts_soon_does_not_hide_the_second_that_does_not() 
     assert [steal.task.uid for steal in plan.steals] == [uid(2)]
 
 
+@pytest.mark.parametrize(("ran_s", "steals"), [(0, 0), (10, 0), (11, 0), (12, 1), (23, 2), (40, 3)])
+def test_what_runs_for_far_longer_than_usual_is_no_longer_taken_for_what_is_usual(
+    ran_s: float, steals: int
+) -> None:
+    """Three wait behind one that takes longer than any before, beside three idle nodes. Fails when
+    it alone is expected to go on, or nothing is: then nobody gets any as long as it runs.
+    """
+    crowd = [an_idle_node(name, role=Role()) for name in ("ada", "bob", "cy")]
+    view, asked = iris_and(*crowd, waiting=3)
+    memory = Memory(typical_s={"": 1.0}, runs_for_s={"iris": ran_s})
+
+    assert len(planned(view, asked, memory).steals) == steals
+
+
+def test_what_says_how_long_it_takes_is_believed_beside_a_run_that_does_not_end() -> None:
+    crowd = [an_idle_node(name, role=Role()) for name in ("ada", "bob", "cy")]
+    view, asked = iris_and(*crowd, waiting=3, expected_s=1.0)
+    memory = Memory(typical_s={"": 1.0}, runs_for_s={"iris": 23.0})
+
+    assert planned(view, asked, memory).steals == ()
+
+
 @pytest.mark.parametrize(("hops", "steals"), [(2, 1), (3, 0)])
 def test_a_task_does_not_wander_for_ever(hops: int, steals: int) -> None:
     plan = planned(*iris_and(an_idle_node("loom"), waiting=1, hops=hops, stolen_from="forge"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from arc.decisions.changes import Situation, apply
 from arc.decisions.domains import Role
 from arc.decisions.explain import Steal, StealPlan
 from arc.decisions.limits import StealLimits
+from arc.decisions.memory import Memory
 from arc.decisions.view import NodeSeen, NodeUnseen, QueuedTask, QueueUnseen
 from arc.decisions.why import why_node, why_task
 from arc.decisions.why_states import LIVES
@@ -192,6 +194,22 @@ def test_why_a_node_gets_nothing_counts_all_that_waits_elsewhere() -> None:
         ("low_enough_priority", 8), ("may_do_this_work", 1)]  # fmt: skip
     assert all(check.met for check in why.receives)
     assert [check.rule for check in why.gives if not check.met] == ["busy_node_is_busy"]
+
+
+def test_a_node_that_a_count_keeps_from_waiting_work_is_told_by_which_rule() -> None:
+    """Fails when it says that nobody looked, and that the next look would move it."""
+    view = a_view(a_busy_node("iris", 2), an_idle_node("loom"), an_idle_node("forge"))
+    soon = Situation(view, queues(a_queue("iris", a_queued(1), a_queued(2))), DOMAINS,
+                     StealLimits(policy="swift"), Memory(typical_s={"": 1.0}))  # fmt: skip
+    for name in ("loom", "forge"):
+        found = why_node(name, soon).stranded
+        assert found is not None
+        assert (found.cause, found.rule, found.beside) == ("rule", "gain_worth_it", "iris")
+
+    late = why_node("loom", replace(soon, memory=Memory()))
+    assert late.stranded is not None
+    assert late.gets[0].task.uid == late.stranded.uid
+    assert late.stranded.cause == "nobody_looked"
 
 
 def test_why_a_node_that_was_not_seen_gets_nothing_is_that_it_was_not_seen() -> None:

@@ -13,7 +13,7 @@ from arc.decisions.limits import StealLimits
 from arc.decisions.memory import Memory
 from arc.decisions.usual import ENDS_LEAST
 from arc.looking import look
-from tests.builders import a_task
+from tests.builders import a_task, uid
 from tests.sensors_stage import Scene
 
 SWIFT = StealLimits(policy="swift", busy_over=1, steal_from=1, anyone_from=1)
@@ -97,6 +97,23 @@ def test_what_may_have_ended_since_it_was_heard_is_not_reckoned_with(scene: Scen
     assert memory(day).running_left_s == {"iris": pytest.approx(150 / 4, abs=1)}
     day.works("iris")  # and now another one beside it, of which nothing was heard
     assert memory(day).running_left_s == {}
+
+
+def test_what_waits_says_for_how_long_all_has_run_there(scene: Scenes) -> None:
+    """Nothing of it was heard by fleet-health; the report says it."""
+    day = scene()
+    day.has("iris", 10)
+    for _ in range(8):
+        day.works("iris")
+    day.passes(40)
+    assert memory(day).runs_for_s == {"iris": pytest.approx(40, abs=1)}
+
+    machine = day.fleet.machines["iris"]
+    machine.store.apply(c.Finish(uid(101), 1, c.Result("completed")))
+    assert memory(day).runs_for_s == {}, "a slot is free"
+    day.works("iris")
+    day.passes(10)
+    assert memory(day).runs_for_s == {"iris": pytest.approx(10, abs=1)}
 
 
 def test_swift_moves_nothing_that_would_start_soon_anyway_by_what_tasks_took(
