@@ -36,10 +36,12 @@ ATTEMPTS = f"""(
 SELECT {_COLUMNS}, {_END} FROM attempt WHERE uid = :uid
 UNION ALL
 SELECT {_OWN}, {_OWN_END} FROM task t JOIN life l ON l.id = t.life WHERE t.uid = :uid)"""
-# The attempt that ended last: of those on file, and of those in their tasks' rows a later one.
+# The attempt that ended last: of those on file, and of those in their tasks' rows a later one. What
+# moved in brings the attempts of other nodes along; of very many of them nobody looks behind.
 LAST_FILED = """
-SELECT uid, n, agent, outcome, ended_at, duration_s FROM attempt
- WHERE ended_at IS NOT NULL ORDER BY rowid DESC LIMIT 1
+SELECT uid, n, agent, outcome, ended_at, duration_s
+  FROM (SELECT * FROM attempt WHERE ended_at IS NOT NULL ORDER BY rowid DESC LIMIT 100)
+ WHERE node = (SELECT name FROM node) LIMIT 1
 """
 LAST_COMPLETED = """
 SELECT t.uid, t.attempt AS n, t.agent, 'completed' AS outcome, t.completed_at AS ended_at,

@@ -124,14 +124,12 @@ def _says_yes(do: str, args: JsonObject) -> list[str] | None:
     around = here()
     told = around.ask(around, "dead.change", {"do": do, **args, "dry_run": True},
                       timeout_s=CHANGE_S)  # fmt: skip
+    uids = [str(one["uid"]) for one in objects(told.data, "results")]  # a refused one says why
     shown = render_asked_about(told.data, Look(around.width, colour=False))
     if not shown:
-        return []
+        return uids
     around.talk(shown)
-    if not sure(f"{do} all of these dead letters?", yes=False):
-        return None
-    return [str(one["uid"]) for one in objects(told.data, "results")
-            if one.get("outcome") != "refused"]  # fmt: skip
+    return uids if sure(f"{do} all of these dead letters?", yes=False) else None
 
 
 @dead.command("retry")

@@ -100,7 +100,8 @@ def _of_seen(case: _Case) -> Judgement:
     troubles = _troubles(case)
     worst = next((STATE_OF[found.rule] for found in troubles if found.rule in STATE_OF), None)
     well = "idle" if report.idle else report.state
-    if report.state == "active" and not some_agent_takes_work(case.node):
+    idles = report.state == "active" and not report.running_count
+    if idles and not some_agent_takes_work(case.node):
         well = "no_agent"
     fresh = worst != "stale"
     return Judgement(

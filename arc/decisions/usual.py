@@ -49,12 +49,15 @@ def runs_for(nodes: Iterable[NodeSeen]) -> dict[str, float]:
 def run_for_s(report: StatusReport) -> float:
     """For how long all that runs there has run at least; 0: that is not known.
 
-    For as long as something waits that could start there, and none ends, every slot holds the same
-    run. Both are told by the node's own clock. (A pause just before counts too, for its queue
-    stood still as well: until the first of them ends.)
+    For as long as something waits that its one agent could start, and none ends, every slot holds
+    the same run; of several agents one may have begun beside what waits for another. Both are told
+    by the node's own clock. (A pause just before counts too, and whatever else kept all that waits
+    from starting, for its queue stood still as well: until the first of them ends.)
     """
     waits_s, last = report.oldest_ready_s, report.last_task
     if not waits_s or report.free_slots or report.unmet_count or not report.running_count:
+        return 0.0
+    if len(report.agents) > 1:
         return 0.0
     ended_at = last.get("ended_at") if last else None
     if not isinstance(ended_at, str):

@@ -73,7 +73,7 @@ async def dead_change(hub: Hub, args: JsonObject) -> Told:
     unread = [*(pile.partial if not named else ())]
     for node, some in sorted(by_node.items()):
         try:
-            more = onward.words_to(node, len(letters)) if onward is not None else {}
+            more = onward.words_to(node, some, len(letters)) if onward is not None else {}
             results += await _told(link_of(hub, node), some, decision, more)
         except ArcError as error:
             if len(by_node) == 1 and not results:

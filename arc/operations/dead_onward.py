@@ -56,12 +56,15 @@ class Onward:
                              "reason": asked.text_or("reason", "no reason given", 1000)}
         return cls(hub, to, words, asked.flag("even_pinned"), asked.flag("dry_run"))
 
-    def words_to(self, node: str, count: int) -> JsonObject:
-        """What that node is told with the retry, so that it starts none of them before its move.
+    def words_to(self, node: str, some: Sequence[Letter], count: int) -> JsonObject:
+        """What that node is told with the retry, so that it starts none of them before its move;
+        nothing where all of them are pinned there and stay.
 
         One of an older program does not know it, and answers without `not_here_until`.
         """
-        return {} if node == self.to else {"not_here_s": min(FIRST_S + EACH_S * count, MOST_S)}
+        if node == self.to or not any(self.even_pinned or not one.task.pinned for one in some):
+            return {}
+        return {"not_here_s": min(FIRST_S + EACH_S * count, MOST_S)}
 
     async def sent(self, told: Told, letters: Sequence[Letter]) -> Told:
         """The same answer, in which each that was retried says whether it is on that node now."""

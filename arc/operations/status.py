@@ -97,7 +97,7 @@ def state_of(node: NodeSeen) -> str:
         return report.state
     if report.dispatcher != "running":
         return "stopped"
-    if not some_agent_takes_work(node):
+    if not report.running_count and not some_agent_takes_work(node):
         return "no_agent"
     return "idle" if report.idle else "working"
 

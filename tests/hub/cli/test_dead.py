@@ -587,6 +587,7 @@ def test_a_retry_whose_move_is_refused_is_done_in_part_and_says_why(desk: Desk) 
     assert (said.code, said.data["to"]) == (3, "iris")
     (row,) = said.data["results"]
     assert (row["moved"], "--yes" in row["move_because"]) == ("kept", True)
+    assert claims(desk, "spark"), "nothing of it moves, so its node may start it at once"
 
 
 def test_what_its_node_starts_before_it_could_move_is_said_to_run_there(desk: Desk) -> None:
@@ -658,6 +659,22 @@ def test_whoever_is_asked_about_several_is_shown_each_first(desk: Desk, answer: 
         assert (said.code, shown[3]) == (7, f"{asked}nothing was changed")
         assert "error" not in said.err
     assert state(desk, one) == ("READY" if answer.startswith(b"y") else "DEAD_LETTERED")
+
+
+def test_what_was_shown_as_refused_has_not_come_after_the_question(desk: Desk) -> None:
+    """Seen to fail: it was said to have come later, and why it is refused was not told."""
+    dies(desk, "iris", 1, 2)
+    ask = desk.ask
+
+    def refusing(around: Any, op: str, args: Any, *, timeout_s: float) -> Any:
+        told: Any = ask(around, op, args, timeout_s=timeout_s)
+        if args.get("dry_run"):
+            told.data["results"][0]["outcome"] = "refused"
+        return told
+
+    with patch.object(desk, "ask", refusing):
+        said = desk.arc("dead", "retry", "--all", "--reason", "again", typed=b"y\n")
+    assert (said.lines[-1], "came after" in said.err) == ("retry: 2 of 2", False)
 
 
 @pytest.mark.parametrize("verb", ["retry", "cancel", "review"])

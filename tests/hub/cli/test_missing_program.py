@@ -80,6 +80,16 @@ def test_a_node_whose_agents_a_person_paused_is_not_idle_either_and_says_why(des
     assert (iris["state"], iris["reason"]) == ("no_agent", "no agent there takes work")
 
 
+def test_a_node_that_only_ends_what_it_runs_is_working(desk: Desk) -> None:
+    """Seen to fail: `no_agent`, while a task ran there."""
+    desk.runs("iris", 1)
+    told(desk, c.SetNode("paused", "", agent="iris"))
+    (iris,) = [one for one in desk.both("status")[1]["nodes"] if one["node"] == "iris"]
+    assert iris["state"] == "working"
+    desk.arc("sensors", "run", "fleet-health")
+    assert "no_agent" not in desk.arc("nodes", "list").out
+
+
 def test_the_list_says_first_that_what_waits_there_starts_nowhere(desk: Desk) -> None:
     """Seen to fail: `busy_node_is_busy: 1 waiting; we steal above 5`."""
     without_its_program(desk)

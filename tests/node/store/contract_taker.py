@@ -10,6 +10,7 @@ import pytest
 from agent_node import commands as c
 from agent_node import moves as m
 from agent_node import queries as q
+from agent_node.clock import iso
 from agent_node.spec import hash_of, spec_of
 from tests.builders import NodeAtHand, a_task, an_agent, refusal, rule_of, uid, xfer
 from tests.node.store.contract import Contract, MakeNode
@@ -42,6 +43,17 @@ class Takes(Contract):
         (attempt,) = kept.attempts
         assert isinstance(attempt, dict)
         assert (attempt["n"], attempt["node"]) == (1, "forge")
+
+    def test_what_ended_elsewhere_is_not_what_ended_here_last(self, node: NodeAtHand) -> None:
+        """Fails when the attempts of other nodes count, whose logs and clocks are not of here."""
+        at, tried = iso(node.clock.now()), {"agent": "forge", "outcome": "failed"}
+        node.takes(xfer(), a_task(
+            failures=1, attempts=[{"n": 1, "node": "forge", "ended_at": at, **tried}]))
+        assert node.facts().last_task is None
+        node.finish(node.claimed(), "failed", error_kind="auth_failure")
+        node.takes(xfer(2), a_task(
+            2, failures=1, attempts=[{"n": 1, "node": "forge", "ended_at": at, **tried}]))
+        assert (node.facts().last_task or {})["uid"] == uid()
 
     @pytest.mark.parametrize(
         ("why", "source", "stolen_from"),
