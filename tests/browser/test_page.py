@@ -22,7 +22,7 @@ from arc.operations import Told
 from tests.browser.looking import Looking, Motion, Scheme
 from tests.browser.served import UID, Served, a_row
 from tests.web.past_large import NODES, UNTIL, write_large
-from tests.web.past_made import NOW, a_night
+from tests.web.past_made import NOW, PastMade, a_night
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -805,6 +805,14 @@ async def test_the_depth_of_now_is_what_waits_now_and_of_then_what_waited_then(
     await page.wait_for_selector("#depth figcaption .dim:text-matches('^([0-9]+|unknown) then,')")
 
 
+async def without(serving: AsyncExitStack, past: PastMade, *gone: str) -> str:
+    """The address of a page of this past, whose fleet.yaml names these nodes no more."""
+    served = await serving.enter_async_context(Served(past))
+    nodes: Any = served.hub.now["nodes"]
+    served.hub.changed(nodes={name: one for name, one in nodes.items() if name not in gone})
+    return served.url
+
+
 async def test_a_node_that_left_fleet_yaml_has_a_lane_only_where_it_did_something(
     look: Looking, serving: AsyncExitStack
 ) -> None:
@@ -813,11 +821,7 @@ async def test_a_node_that_left_fleet_yaml_has_a_lane_only_where_it_did_somethin
     past.all_nodes.append(NodeKnown("irsi", NOW - timedelta(hours=2), NOW, None))
     past.all_samples.append(Sample("irsi", NOW - timedelta(hours=2), NOW, "unknown", "unreachable",
                                    0, 0, 0, 0))  # fmt: skip
-    served = await serving.enter_async_context(Served(past))
-    nodes: Any = served.hub.now["nodes"]
-    served.hub.changed(nodes={name: one for name, one in nodes.items()
-                              if name not in {"irsi", "spark"}})  # fmt: skip
-    page = await look.at(served.url)
+    page = await look.at(await without(serving, past, "irsi", "spark"))
     await page.wait_for_selector(
         "#lanes .sum:text-matches('^4 nodes, no longer in fleet.yaml: spark; ')")
     names = await page.locator("#lanes .lane .name").evaluate_all(
@@ -833,11 +837,7 @@ async def test_the_heat_map_has_no_row_of_who_left_fleet_yaml_and_did_nothing(
     """Seen to fail: in a large fleet a name that was mistyped once kept its row, and counted."""
     past = a_night([f"n{number:02d}" for number in range(52)])
     past.all_nodes.append(NodeKnown("n9x", NOW - timedelta(hours=2), NOW, None))
-    served = await serving.enter_async_context(Served(past))
-    nodes: Any = served.hub.now["nodes"]
-    served.hub.changed(nodes={name: one for name, one in nodes.items()
-                              if name not in {"n9x", "n51"}})  # fmt: skip
-    page = await look.at(served.url)
+    page = await look.at(await without(serving, past, "n9x", "n51"))
     await page.wait_for_selector(
         "#lanes .sum:text-matches('^51 nodes, no longer in fleet.yaml: n51; ')")
     rows = await page.locator("#lanes .heat-names button").all_inner_texts()
