@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..commands import Finish, Result
-from ..output_hash import OUTPUT_SHA256, hash_of_output
+from ..output_hash import OUTPUT_SHA256, canonical, digest, hash_of_output
 from ..strict import JsonObject, JsonValue
 from ..task import State
 from .artifact_inputs import note_kept
@@ -19,8 +19,9 @@ def complete(
     in that state, or not at `seq`. `agent` is whose attempt it was, None when nobody knows.
     """
     result = command.result
+    output = None if result.output is None else canonical(result.output)
     values = (
-        tx.stamp, None if result.output is None else to_json(result.output),
+        tx.stamp, output,
         to_json(result.artifacts), result.cost_usd,
         None if result.tokens is None else to_json(result.tokens), result.exit_code,
         result.duration_s, tx.next_event, seq, command.uid, command.n,
@@ -32,7 +33,7 @@ def complete(
     tx.moves(was, State.COMPLETED)
     tx.event(
         "task_completed", command.uid, n=command.n, was=was, state=State.COMPLETED, by=agent,
-        because=_why(was, result), data=told(result),
+        because=_why(was, result), data=in_words(result, output),
     )  # fmt: skip
     return True
 
@@ -69,20 +70,31 @@ def output_hash(tx: Transaction, uid: str) -> str | None:
     return None if row is None else row[0]
 
 
-_NOTHING: tuple[JsonValue, ...] = (None, [])  # but an output that is [] is something
+_NOTHING: tuple[JsonValue, ...] = (None, [])
 _TOLD = (
-    "kind", "error_kind", "message", "output", "artifacts", "cost_usd", "tokens", "duration_s",
-    "exit_code", "model",
+    "kind", "error_kind", "message", "artifacts", "cost_usd", "tokens", "duration_s", "exit_code",
+    "model",
 )  # fmt: skip
 
 
 def told(result: Result) -> JsonObject:
     """What an event says of a result: everything that the hub may want to pass on."""
-    said: JsonObject = vars(result)
-    found = {name: said[name] for name in _TOLD
-             if said[name] not in _NOTHING or (name == "output" and said[name] is not None)}
+    found = _beside_output(result)
     sha256 = hash_of_output(result.output)
-    return found if sha256 is None else {**found, OUTPUT_SHA256: sha256}
+    return found if sha256 is None else {**found, "output": result.output, OUTPUT_SHA256: sha256}
+
+
+def _beside_output(result: Result) -> JsonObject:
+    said: JsonObject = vars(result)
+    return {name: said[name] for name in _TOLD if said[name] not in _NOTHING}
+
+
+def in_words(result: Result, output: str | None) -> str:
+    """The same as JSON: an output may be long, and is put into words once for all who keep it."""
+    said = to_json(_beside_output(result))
+    if output is None:
+        return said
+    return f'{said[:-1]},"output":{output},"{OUTPUT_SHA256}":"{digest(output)}"}}'
 
 
 def spent(result: Result) -> JsonObject | None:

@@ -14,6 +14,7 @@ from .objections import Objection
 from .rules import task_objections
 from .view import Queue, QueuedTask
 
+SUBJECTS_MAX = 2000  # of those that are remembered while a plan is made; most stand in one queue
 # All that a rule ever looks at in a task, but for the guess at its subject and its refusals.
 _LOOK = attrgetter(
     "priority", "skills", "domain", "needs", "hops", "stolen_from", "pinned", "state"
@@ -102,17 +103,19 @@ class Sorter:
         self._ears = ears_of(self.domains)
         self._known: dict[object, Likeness] = {}
         self._alike: dict[object, Likeness] = {}
+        self._sounds: dict[str, str | None] = {}  # the guess at each of the first subjects
 
     def crowds_of(self, tasks: Iterable[QueuedTask]) -> tuple[Crowd, ...]:
         """The tasks, in the order given, by what the rules see in them."""
         found: defaultdict[Likeness, list[QueuedTask]] = defaultdict(list)
         alone: list[QueuedTask] = []
-        known, refused, guess = self._known, self.refused, self._ears.guess
+        known, refused, sounds = self._known, self.refused, self._sounds
         for task in tasks:  # a hundred thousand times in a large fleet: nothing is done twice here
             look = _LOOK(task)
             likeness = known.get(look) or self._learn(look, task)
             if likeness.heard is not None:
-                sound = guess(task.subject)
+                subject = task.subject
+                sound = sounds[subject] if subject in sounds else self._listen(subject)
                 likeness = likeness.heard.get(sound) or self._hear(likeness.heard, sound, task)
             if refused and task.uid in refused and not likeness.objection:
                 alone.append(task)
@@ -128,6 +131,13 @@ class Sorter:
         likeness = Likeness(Belonging(), heard={}) if hear else self._judged(task)
         self._known[look] = likeness
         return likeness
+
+    def _listen(self, subject: str) -> str | None:
+        """The guess at a subject, which is remembered: what a schedule adds is called alike."""
+        sound = self._ears.guess(subject)
+        if len(self._sounds) < SUBJECTS_MAX:
+            self._sounds[subject] = sound
+        return sound
 
     def _hear(
         self, heard: dict[str | None, Likeness], sound: str | None, task: QueuedTask
