@@ -25,7 +25,7 @@ from .displaced import displaced_on
 from .journal_history import Usual
 from .lateness import Lateness
 from .links import Link
-from .replaced import remember_met
+from .remembering import aged, remember
 from .settling import Settlement, settle
 from .survey import DEADLINE_S, survey
 from .tally import Tally
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 INBOX = "inbox"
-LOOKERS = frozenset({"fleet-rebalance", "fleet-health"})  # they look at everybody, on time
-MISSED, GAP_LEAST_S = 2.5, 30.0
-OVER = frozenset("COMPLETED FAILED DEAD_LETTERED CANCELLED MOVED".split())
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ async def look(
     links = {name: tally.links[name] for name in names}
     found = await survey(links, roles=hub.roles(), clock=hub.clock, deadline_s=deadline_s,
                          late=late, known=known)  # fmt: skip
-    _remember(hub, found)
+    remember(hub, found)
     return _look(hub, tally, found)
 
 
@@ -117,7 +114,7 @@ async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
     # What was settled changed the counts; a plan needs them as they are now.
     again = await survey({name: seen.links[name] for name in {*names, INBOX}}, roles=hub.roles(),
                          clock=hub.clock, late=hub.late)  # fmt: skip
-    _remember(hub, again)
+    remember(hub, again)
     return replace(_look(hub, seen.tally, again), settled=settled)
 
 
@@ -221,49 +218,6 @@ def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
     return (({*woken} | waiting | stirred) & hub.links.keys()) | {INBOX}
 
 
-def _remember(hub: Hub, found: FleetView) -> None:
-    """Who was met, for health; and everything that was seen, for a look at a part of the fleet."""
-    met = [hub.links[node.name].met for node in found.seen if node.name in hub.links]
-    journal = hub.journal
-    with journal.together():
-        journal.history.samples.look(found.seen, found.unseen, gap_s=_gap_s(hub))
-        remember_met(journal, (one for one in met if one is not None))
-        journal.nodes.count_open({node.name: open_tasks(node) for node in found.seen})
-    fresh = {node.name for node in found.seen} | {node.name for node in found.unseen}
-    now = hub.clock.boottime()
-    older = _aged(hub.last_view, now - hub.last_look_s) if hub.last_view else FleetView(found.at)
-    # Another look may have begun later, and ended before a silent node let this one end.
-    later = {node.name: node for node in older.seen}
-    seen = [known if (known := later.get(one.name)) and known.age_s < one.age_s else one
-            for one in found.seen]  # fmt: skip
-    hub.last_view = FleetView(
-        found.at,
-        (*(one for one in older.seen if one.name not in fresh), *seen),
-        (*(one for one in older.unseen if one.name not in fresh), *found.unseen),
-    )
-    hub.last_look_s = now
-
-
-def _gap_s(hub: Hub) -> float:
-    """How long nobody may have looked, for what was seen to count for the time between: somewhat
-    more than the shortest interval at which everybody is looked at.
-    """
-    entries = hub.settings.sensors
-    every_s = [sensor.every_s for sensor in hub.sensors if sensor.name in LOOKERS
-               and (sensor.name not in entries or entries[sensor.name].enabled)]  # fmt: skip
-    return max(MISSED * min(every_s, default=0.0), GAP_LEAST_S)
-
-
-def open_tasks(node: NodeSeen) -> int:
-    """How many tasks of a node are not over: those that wait for something or rest count too."""
-    return sum(count for state, count in node.report.counts.items() if state not in OVER)
-
-
-def _aged(view: FleetView, seconds: float) -> FleetView:
-    seen = tuple(replace(node, age_s=node.age_s + seconds) for node in view.seen)
-    return replace(view, seen=seen)
-
-
 def remembered(hub: Hub) -> tuple[FleetView, NodeSeen | None]:
     """Every node of fleet.yaml as it was seen last, with its age, and the hub's own queue.
 
@@ -271,7 +225,7 @@ def remembered(hub: Hub) -> tuple[FleetView, NodeSeen | None]:
     """
     now = hub.clock.now()
     last = hub.last_view
-    found = _aged(last, hub.clock.boottime() - hub.last_look_s) if last else FleetView(now)
+    found = aged(last, hub.clock.boottime() - hub.last_look_s) if last else FleetView(now)
     inbox = found.node(INBOX)
     return _with_the_others(hub, found), inbox if isinstance(inbox, NodeSeen) else None
 

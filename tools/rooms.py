@@ -77,8 +77,8 @@ ROOMS = (
     Room("The hub looks",
          "Reaching the nodes, and laying side by side what they say and what they do not.",
          ("arc/links/", *hub("asking moved graph_answers survey unseen displaced lateness looking"
-                           " looking_up circling unfound lost_files replaced queues tally"
-                          " beside"))),
+                           " remembering looking_up circling unfound lost_files replaced queues"
+                          " tally beside"))),
     Room("The hub decides",
          "Pure: a frozen view and limits become a plan, and every refusal in it is explained.",
          ("arc/decisions/", *hub("planning"))),

@@ -8,8 +8,8 @@ from agent_node.strict import JsonObject
 from agent_node.text import ago, counted, safe_text
 from arc.decisions.domains import Role
 from arc.errors import ArcError
-from arc.looking import OVER
 from arc.operations import Told
+from arc.remembering import OVER
 
 Asked = Callable[[], Told]  # one question to the hub
 FENCED_SHOWN = 8

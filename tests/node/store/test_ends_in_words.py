@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as some
@@ -26,7 +27,8 @@ def test_an_end_put_together_says_what_it_says_as_a_whole(
     output: object, artifacts: list[str], duration_s: float | None, cost_usd: str | None,
     exit_code: int | None,
 ) -> None:  # fmt: skip
-    result = Result("completed", output=output, artifacts=[*artifacts], cost_usd=cost_usd,  # type: ignore[arg-type]
+    left: Any = output
+    result = Result("completed", output=left, artifacts=[*artifacts], cost_usd=cost_usd,
                     duration_s=duration_s, exit_code=exit_code)  # fmt: skip
     text = None if result.output is None else canonical(result.output)
 
