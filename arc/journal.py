@@ -89,8 +89,12 @@ class Rows:
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
         """All of it or nothing. `durable`: on the disk before this returns, for what a person said;
-        anything else may lose its last moments with the machine's power, never its form.
+        anything else may lose its last moments with the machine's power, never its form. One within
+        another is a part of it.
         """
+        if self._database.conn.in_transaction and not durable:
+            yield
+            return
         with self._said():
             if durable:
                 self._check_in_place()

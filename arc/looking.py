@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 INBOX = "inbox"
+FRESH_S = 1.0  # what a node said so lately, without any news since, is still so
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,9 @@ async def look(
 ) -> Look:  # fmt: skip
     """What every node says now, or why it cannot be known; `late` and `known` as in a survey.
 
-    With `woken`, only these nodes, those with waiting work and those with news are asked; of the
-    others stands what they said last, with its age. Suspended nodes are not asked at all.
+    With `woken`, only these nodes, those with news, and those with waiting work that did not answer
+    a moment ago are asked; of the others stands what they said last, with its age. Suspended nodes
+    are not asked at all.
     """
     tally = Tally(hub.links, hub.clock)
     names = _to_ask(hub, woken)
@@ -214,7 +216,9 @@ def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
     stirred, hub.stirred = hub.stirred, set()
     if not woken or hub.last_view is None:
         return set(hub.links)
-    waiting = {node.name for node in hub.last_view.seen if node.report.pending_count}
+    since_s = hub.clock.boottime() - hub.last_look_s
+    waiting = {node.name for node in hub.last_view.seen
+               if node.report.pending_count and node.age_s + since_s > FRESH_S}  # fmt: skip
     return (({*woken} | waiting | stirred) & hub.links.keys()) | {INBOX}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc.decisions.explain import ends_of
 from arc.entitling import tying
 from arc.looking import look_and_settle
 from arc.planning import after_drains, drains_now, retries_now, steals_now
@@ -61,6 +62,7 @@ class FleetRebalance:
             plan, _ = await steals_now(seen, after=retry.steals)
             moves = (*drain.steals, *retry.steals, *plan.steals)
             outcomes = await carry_out(moves, seen.links, note=tying(hub))
+            hub.stirred |= ends_of(moves)
         hub.journal.nodes.refuse(refusals_of(outcomes))
         planned = Planned(
             len(moves), (*drain.counts, *plan.counts),

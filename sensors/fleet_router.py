@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc.decisions.explain import ends_of
 from arc.endings import hinted
 from arc.entitling import tying
 from arc.looking import INBOX, look_and_settle
@@ -57,6 +58,7 @@ class FleetRouter:
             seen = await look_and_settle(hub, woken=woken)
             plan = await routes_now(seen)
             outcomes = await carry_out(plan.routes, seen.links, note=tying(hub))
+            hub.stirred |= ends_of(plan.routes)
             hub.journal.ends.note(await hinted(hub, seen.links, outcomes))
         hub.journal.nodes.refuse(refusals_of(outcomes))
         if counted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import overload
@@ -26,6 +26,11 @@ class Steal:
     idle: str
     because: str  # which rule lets it go there, in a sentence
     why: str = "stolen"  # on the wire: stolen, routed, drained, moved, retried
+
+
+def ends_of(steals: Iterable[Steal]) -> set[str]:
+    """The nodes that these moves change: what they said before is not so any more."""
+    return {end for steal in steals for end in (steal.busy, steal.idle)}
 
 
 @dataclass(frozen=True)
