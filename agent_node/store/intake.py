@@ -24,6 +24,11 @@ UNION ALL
 SELECT m.uid, m.spec, m.key
   FROM json_each(:wanted) w JOIN tombstone m ON m.{column} = w.value
 """
+# The same for one alone, as most tasks come: a table made of JSON costs three times as much.
+_ONE_KNOWN = """
+SELECT uid, spec, key FROM task WHERE {column} = :wanted
+UNION ALL SELECT uid, spec, key FROM tombstone WHERE {column} = :wanted
+"""
 
 
 def add(tx: Transaction, command: Add, *, waits: bool = False) -> tuple[Added, ...]:
@@ -92,8 +97,10 @@ def _cancelled(reason: str, needed: str) -> Because:
 def _known(tx: Transaction, column: str, wanted: list[str]) -> dict[str, tuple[str, str | None]]:
     if not wanted:
         return {}
-    query = _KNOWN.format(column=column)
-    rows = tx.db.execute(query, {"wanted": json.dumps(wanted)}).fetchall()
+    alone = len(wanted) == 1
+    query = (_ONE_KNOWN if alone else _KNOWN).format(column=column)
+    said = wanted[0] if alone else json.dumps(wanted)
+    rows = tx.db.execute(query, {"wanted": said}).fetchall()
     place = 0 if column == "uid" else 2
     return {row[place]: (row[0], row[1]) for row in rows}
 

@@ -48,6 +48,8 @@ class Live:
     last_event: int | None = None  # the number of the newest event; None: not known
     node: NodeRow | None = None  # the node's own row, as it was committed last; None: not known
     life: tuple[str, int] | None = None  # of this boot, and its number; None: not known
+    # By what they need, the numbers of sets of needs that stand in the database for good.
+    need_sets: dict[str, int] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)  # that nobody has been given yet
     order_ms: int | None = None  # the latest moment at which something came or was claimed
     weighed: bool = True  # a graph may have given some task here a weight; False: surely none

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .transfers import Record
 
 _compact = writer(sorted_keys=True)
+NEED_SETS_KEPT = 256  # of those in memory; a node knows a few
 
 
 def to_json(value: JsonValue | list[str]) -> str:
@@ -248,7 +249,7 @@ class Transaction:
     def need_set(self, needs: list[str]) -> int:
         """The number of this set of needs in the index, linked to every agent that meets it."""
         text = words_to_json(needs) if needs else "[]"
-        known = self._need_sets.get(text)
+        known = self.live.need_sets.get(text) or self._need_sets.get(text)
         if known is None:
             known = self._need_sets[text] = self._find_need_set(text)
         return known
@@ -260,6 +261,8 @@ class Transaction:
                 "INSERT INTO need_set (needs) VALUES (?) RETURNING id", (text,)
             ).fetchone()
             self.db.execute(f"{LINK_AGENTS} AND s.id = ?", row)
+        elif len(self.live.need_sets) < NEED_SETS_KEPT:  # it was here before, and stays
+            self.live.need_sets[text] = row[0]
         number: int = row[0]
         return number
 

@@ -178,6 +178,16 @@ class TakesWork(Contract):
         assert node.dump() == before
         assert node.add(a_task()) == would
 
+    def test_needs_that_were_only_tried_are_known_to_nobody(self, node: NodeAtHand) -> None:
+        """What a set of needs is numbered by is remembered once it stands there for good."""
+        for number in (1, 2):
+            node.say(c.Add((a_task(number, needs=["gpu"]),)), dry_run=True)
+        node.say(c.SetAgents((c.AgentRow("iris", 2, ("gpu",)),)))
+        for number in (1, 2, 3):
+            assert node.add(a_task(number, needs=["gpu"]))[0].outcome == "added"
+        node.say(c.SetAgents((c.AgentRow("iris", 2, ("gpu",)),)))
+        assert isinstance(node.say(c.Claim("iris")), c.Claimed)
+
     def test_commands_together_happen_all_or_none(self, node: NodeAtHand) -> None:
         """A fault in the second command takes the first one back."""
         assert node.store is not None
