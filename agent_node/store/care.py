@@ -39,9 +39,8 @@ UPDATE task SET need_set = coalesce(
 """
 _OVER = f"until <= :until AND (elsewhere <> {_FOR_MOVE} OR until <= :now)"
 _FREE_DUE = f"{_FREE} WHERE uid IN (SELECT uid FROM care WHERE {_OVER})"
-_LET_GO = """
-UPDATE care SET until = NULL, elsewhere = 0 WHERE uid IN (SELECT value FROM json_each(?))
-"""
+_LET_GO = "UPDATE care SET until = NULL, elsewhere = 0 WHERE uid"
+_LET_GO_ONE, _LET_GO_ALL = f"{_LET_GO} = ?", f"{_LET_GO} IN (SELECT value FROM json_each(?))"
 _FREE_ONE = f"{_FREE} WHERE uid = ?"
 _FORGET_GONE = """
 DELETE FROM care WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.uid = care.uid)
@@ -144,7 +143,10 @@ def retried_count(tx: Transaction) -> int:
 
 def let_go_of_care(tx: Transaction, *uids: str) -> None:
     """These tasks are another node's now. If one comes back, it has been tried elsewhere."""
-    tx.write_later(_LET_GO, (json.dumps(uids),))
+    if len(uids) == 1:
+        tx.write_later(_LET_GO_ONE, uids)
+    else:
+        tx.write_later(_LET_GO_ALL, (json.dumps(uids),))
 
 
 def let_anyone(tx: Transaction, until: str) -> None:
@@ -161,7 +163,7 @@ def forgive(tx: Transaction, uid: str) -> None:
     known = "SELECT 1 FROM care WHERE uid = ? AND (until IS NOT NULL OR elsewhere <> 0)"
     if tx.db.execute(known, (uid,)).fetchone():
         tx.db.execute(_FREE_ONE, (uid,))
-        tx.db.execute(_LET_GO, (json.dumps([uid]),))
+        tx.db.execute(_LET_GO_ONE, (uid,))
 
 
 def keep_for_move(tx: Transaction, uid: str, *, seconds: float) -> None:

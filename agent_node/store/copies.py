@@ -12,9 +12,11 @@ from .weights import weights_of
 Here = tuple[str | None, int, int | None]  # of the row state and epoch, of the tombstone epoch
 NOT_HERE: Here = (None, 0, None)
 _KNOWN_HERE = """
-SELECT j.value, t.state, coalesce(t.epoch, 0), x.epoch FROM json_each(?) j
+SELECT j.value, t.state, coalesce(t.epoch, 0), x.epoch FROM {many} j
   LEFT JOIN task t ON t.uid = j.value LEFT JOIN tombstone x ON x.uid = j.value
 """
+_ALL_KNOWN, _ONE_KNOWN = (_KNOWN_HERE.format(many=many)
+                          for many in ("json_each(?)", "(SELECT ? AS value)"))  # fmt: skip
 
 
 class Copies:
@@ -23,9 +25,11 @@ class Copies:
     def __init__(self, tx: Transaction, command: Hold) -> None:
         self._tx, self._how, self._rows = tx, "", list[tuple[object, ...]]()
         uids = [offer.task.uid for offer in command.offers]
+        alone = len(uids) == 1  # then a table made of JSON costs more than the look itself
+        rows = (tx.db.execute(_ONE_KNOWN, uids) if alone
+                else tx.db.execute(_ALL_KNOWN, (to_json(uids),)))  # fmt: skip
         self._here: dict[str, Here] = {
-            uid: (state, epoch, gone_at)
-            for uid, state, epoch, gone_at in tx.db.execute(_KNOWN_HERE, (to_json(uids),))
+            uid: (state, epoch, gone_at) for uid, state, epoch, gone_at in rows
         }
         self._weights = weights_of(tx, uids)
 
