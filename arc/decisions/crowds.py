@@ -14,7 +14,7 @@ from .objections import Objection
 from .rules import task_objections
 from .view import Queue, QueuedTask
 
-SUBJECTS_MAX = 2000  # of those that are remembered while a plan is made; most stand in one queue
+SUBJECTS_MAX = 500  # that a plan remembers; where there are more, most differ, and it is no help
 # All that a rule ever looks at in a task, but for the guess at its subject and its refusals.
 _LOOK = attrgetter(
     "priority", "skills", "domain", "needs", "hops", "stolen_from", "pinned", "state"
@@ -103,19 +103,23 @@ class Sorter:
         self._ears = ears_of(self.domains)
         self._known: dict[object, Likeness] = {}
         self._alike: dict[object, Likeness] = {}
-        self._sounds: dict[str, str | None] = {}  # the guess at each of the first subjects
+        self._sounds: dict[str, str | None] = {}  # the guess at each subject of the first queues
 
     def crowds_of(self, tasks: Iterable[QueuedTask]) -> tuple[Crowd, ...]:
         """The tasks, in the order given, by what the rules see in them."""
         found: defaultdict[Likeness, list[QueuedTask]] = defaultdict(list)
         alone: list[QueuedTask] = []
-        known, refused, sounds = self._known, self.refused, self._sounds
+        known, refused, guess = self._known, self.refused, self._ears.guess
+        sounds = self._sounds if len(self._sounds) < SUBJECTS_MAX else None
         for task in tasks:  # a hundred thousand times in a large fleet: nothing is done twice here
             look = _LOOK(task)
             likeness = known.get(look) or self._learn(look, task)
             if likeness.heard is not None:
                 subject = task.subject
-                sound = sounds[subject] if subject in sounds else self._listen(subject)
+                if sounds is None:
+                    sound = guess(subject)
+                else:
+                    sound = sounds[subject] if subject in sounds else self._listen(subject)
                 likeness = likeness.heard.get(sound) or self._hear(likeness.heard, sound, task)
             if refused and task.uid in refused and not likeness.objection:
                 alone.append(task)
@@ -134,9 +138,7 @@ class Sorter:
 
     def _listen(self, subject: str) -> str | None:
         """The guess at a subject, which is remembered: what a schedule adds is called alike."""
-        sound = self._ears.guess(subject)
-        if len(self._sounds) < SUBJECTS_MAX:
-            self._sounds[subject] = sound
+        sound = self._sounds[subject] = self._ears.guess(subject)
         return sound
 
     def _hear(
