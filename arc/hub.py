@@ -88,6 +88,7 @@ class Hub:
     last_look_s: float = 0.0  # when that was, by the clock's seconds since boot
     # Nodes that said anything since they were last asked: what is known of them is not true now.
     stirred: set[str] = field(default_factory=set)
+    stirring: list[set[str]] = field(default_factory=list)  # the same, of each look under way
     late: Lateness = field(default_factory=Lateness)  # whom a cycle does not wait for
     longest: dict[str, tuple[str, float]] = field(default_factory=dict)  # node: (uid, seconds)
     # By node and uid, since when a task that nobody has claimed is READY, by the node's clock.

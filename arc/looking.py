@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 INBOX = "inbox"
-FRESH_S = 1.0  # what a node said so lately, without any news since, is still so
+FRESH_S = 1.0  # a full node that said so lately, and no news since, is asked for its queue alone
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Look:
     facts: Mapping[str, NodeFactsSeen]
     memory: Memory
     settled: tuple[Settlement, ...] = ()
+    unasked: frozenset[str] = frozenset()  # with waiting work, and taken at what they said lately
 
     @property
     def links(self) -> Mapping[str, Link]:
@@ -64,21 +66,40 @@ class Look:
 
 async def look(
     hub: Hub, *, woken: Collection[str] = (), deadline_s: float = DEADLINE_S,
-    late: Lateness | None = None, known: Lateness | None = None,
+    late: Lateness | None = None, known: Lateness | None = None, for_queues: bool = False,
 ) -> Look:  # fmt: skip
     """What every node says now, or why it cannot be known; `late` and `known` as in a survey.
 
-    With `woken`, only these nodes, those with news, and those with waiting work that did not answer
-    a moment ago are asked; of the others stands what they said last, with its age. Suspended nodes
-    are not asked at all.
+    With `woken`, only these nodes, those with waiting work and those with news are asked; of the
+    others stands what they said last, with its age. `for_queues`: full nodes with waiting work
+    whose queues are asked next are taken at what they said within `FRESH_S`. Suspended nodes are
+    not asked at all.
     """
     tally = Tally(hub.links, hub.clock)
-    names = _to_ask(hub, woken)
-    links = {name: tally.links[name] for name in names}
-    found = await survey(links, roles=hub.roles(), clock=hub.clock, deadline_s=deadline_s,
-                         late=late, known=known)  # fmt: skip
-    remember(hub, found)
-    return _look(hub, tally, found)
+    with _news_of(hub) as stirred:
+        fresh = _fresh(hub, {*woken} | stirred) if for_queues and woken else {}
+        names = _to_ask(hub, woken, stirred) - fresh.keys()
+        links = {name: tally.links[name] for name in names}
+        found = await survey(links, roles=hub.roles(), clock=hub.clock, deadline_s=deadline_s,
+                             late=late, known=known, prompt=fresh)  # fmt: skip
+        remember(hub, found)
+    return replace(_look(hub, tally, found), unasked=frozenset(fresh))
+
+
+@contextmanager
+def _news_of(hub: Hub) -> Iterator[set[str]]:
+    """Who has news, by this look and by those that are under way: until it is over what was known
+    of them is not true, and if it fails they still have them.
+    """
+    mine, hub.stirred = hub.stirred, set()
+    hub.stirring.append(mine)
+    try:
+        yield set[str]().union(*hub.stirring)
+    except BaseException:
+        hub.stirred |= mine
+        raise
+    finally:
+        hub.stirring = [one for one in hub.stirring if one is not mine]
 
 
 def _changed_by(settled: Sequence[Settlement], seen: Look) -> set[str]:
@@ -101,13 +122,15 @@ def _look(hub: Hub, tally: Tally, found: FleetView) -> Look:
     return Look(hub, tally, view, inbox, facts, memory_of(hub, view, facts))
 
 
-async def look_and_settle(hub: Hub, *, woken: Collection[str] = ()) -> Look:
+async def look_and_settle(
+    hub: Hub, *, woken: Collection[str] = (), for_queues: bool = False
+) -> Look:
     """The same, with what earlier moves left in doubt ended first; only for who may move tasks.
 
     Nobody is waited for who is much later than the others: a person's look waits, a cycle does not.
     """
     _hear_late(hub)
-    seen = await look(hub, woken=woken, late=hub.late)
+    seen = await look(hub, woken=woken, late=hub.late, for_queues=for_queues)
     settled = await settle(seen.links, seen.whole)
     hub.undecided = _undecided(settled, hub.undecided)
     names = _changed_by(settled, seen) & seen.links.keys()
@@ -212,14 +235,24 @@ def _taken(hub: Hub) -> dict[str, int]:
     return hub.journal.nodes.taken(since, ("stolen", "retried"))
 
 
-def _to_ask(hub: Hub, woken: Collection[str]) -> set[str]:
-    stirred, hub.stirred = hub.stirred, set()
+def _to_ask(hub: Hub, woken: Collection[str], stirred: set[str]) -> set[str]:
     if not woken or hub.last_view is None:
         return set(hub.links)
-    since_s = hub.clock.boottime() - hub.last_look_s
-    waiting = {node.name for node in hub.last_view.seen
-               if node.report.pending_count and node.age_s + since_s > FRESH_S}  # fmt: skip
+    waiting = {node.name for node in hub.last_view.seen if node.report.pending_count}
     return (({*woken} | waiting | stirred) & hub.links.keys()) | {INBOX}
+
+
+def _fresh(hub: Hub, but: set[str]) -> dict[str, float]:
+    """Full nodes with waiting work that answered a moment ago, `but` these; how long each took."""
+    if hub.last_view is None:
+        return {}
+    since_s = hub.clock.boottime() - hub.last_look_s
+    return {
+        node.name: node.took_s
+        for node in hub.last_view.seen
+        if node.report.pending_count and not node.report.free_slots and node.name not in but
+        and node.name != INBOX and node.age_s + since_s <= FRESH_S
+    }
 
 
 def remembered(hub: Hub) -> tuple[FleetView, NodeSeen | None]:

@@ -56,7 +56,8 @@ async def steals_now(seen: Look, *, after: Sequence[Steal] = ()) -> tuple[StealP
         except StopIteration as over:
             plan, looked = over.value
             return plan, looked
-        queues = queues_after(await look_into(seen.links, names, asked), after)
+        looked = await look_into(seen.links, names, asked, hasty=seen.unasked)
+        queues = queues_after(looked, after)
 
 
 async def drains_now(seen: Look) -> StealPlan:

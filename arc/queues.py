@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from agent_node.strict import JsonObject
 
@@ -14,6 +14,8 @@ from .links import Link
 from .survey import DEADLINE_S
 from .unseen import rule_of, silent_after
 
+HASTY_S = 1.0
+
 
 async def look_into(
     links: Mapping[str, Link],
@@ -21,15 +23,18 @@ async def look_into(
     request: JsonObject,
     *,
     deadline_s: float = DEADLINE_S,
+    hasty: Collection[str] = (),
 ) -> Queues:
     """The candidates of these queues, all asked at once with the same `candidates` request.
 
     A queue that could not be looked into is `QueueUnseen` and never an empty queue. Each node has
-    `deadline_s` of its own.
+    `deadline_s` of its own, and those in `hasty` have `HASTY_S`: nobody has heard in this cycle
+    that they answer at all.
     """
     wanted = sorted(set(names))
     found = await asyncio.gather(*(
-        _queue(links[name], name, request, deadline_s) for name in wanted
+        _queue(links[name], name, request, HASTY_S if name in hasty else deadline_s)
+        for name in wanted
     ))  # fmt: skip
     return {queue.node: queue for queue in found}
 

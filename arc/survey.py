@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 
 from agent_node.clock import Clock
 from agent_node.reports import StatusReport
@@ -34,17 +35,19 @@ async def survey(
     deadline_s: float = DEADLINE_S,
     late: Lateness | None = None,
     known: Lateness | None = None,
+    prompt: Mapping[str, float] = MappingProxyType({}),
 ) -> FleetView:
     """Every node of `links`, by name: seen with its report, or unseen and why.
 
     It returns when all have answered or run out of their own `deadline_s`; one silent node delays
     the survey by that much at most, and no other node's answer. With `late` it does not wait for
     those that are much later than the others: their answers are heard in the background. With
-    `known` it does wait, and meets apart who failed the last time, as with `late`. Ages count from
-    the receipt, by the hub's own seconds since boot.
+    `known` it does wait, and meets apart who failed the last time, as with `late`. `prompt` are
+    others that answered a moment ago, and how long each took: they count when it is said who is
+    late. Ages count from the receipt, by the hub's own seconds since boot.
     """
     at = clock.now()
-    found = await _Round(links, roles, clock, deadline_s, late, known or late).take()
+    found = await _Round(links, roles, clock, deadline_s, late, known or late, prompt).take()
     over = clock.boottime()
     told = [found[name] for name in sorted(links)]
     seen = tuple(one.aged(over) for one in told if isinstance(one, _Answered))
@@ -92,6 +95,7 @@ class _Round:
     def __init__(
         self, links: Mapping[str, Link], roles: Mapping[str, Role], clock: Clock,
         deadline_s: float, late: Lateness | None, known: Lateness | None,
+        prompt: Mapping[str, float],
     ) -> None:  # fmt: skip
         self._links, self._roles = links, roles
         self._clock, self._deadline_s, self._late = clock, deadline_s, late
@@ -102,7 +106,7 @@ class _Round:
         self._rings = asyncio.Event()
         self._looks: set[asyncio.Task[None]] = set()
         self._waiting = set(links)
-        self._answered: dict[str, float] = {}  # how long each took, over a wire
+        self._answered = dict(prompt)  # how long each took, over a wire
         self._found: dict[str, _Answered | NodeUnseen] = {}
         self._broke: BaseException | None = None  # a look ended as none should
         self._over = False  # what comes now is heard for the next round alone

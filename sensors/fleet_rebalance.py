@@ -55,7 +55,7 @@ class FleetRebalance:
         if stopped is not None:
             return stopped
         async with hub.moving:
-            seen = await look_and_settle(hub, woken=woken)
+            seen = await look_and_settle(hub, woken=woken, for_queues=True)
             drain = await drains_now(seen)
             seen = after_drains(seen, drain)
             retry = await retries_now(seen)

@@ -357,22 +357,6 @@ def test_a_woken_run_asks_who_woke_it_and_who_has_work(scene: Scenes) -> None:
     assert within(report.details, "requests", "status") == 2
 
 
-def test_a_woken_run_does_not_ask_again_who_answered_a_moment_ago(scene: Scenes) -> None:
-    """Its queue is asked all the same, and so is whoever had a part in a move since."""
-    night = a_night(scene)
-    night.run(HEALTH)
-    first = night.run(REBALANCE, woken=frozenset({"loom"}))
-    assert within(first.details, "requests") == {
-        "status": 1, "candidates": 1, "escrow": 1, "hold": 1, "commit": 1, "activate": 1,
-        "settled": 1}  # fmt: skip
-    assert first.acted == 3
-
-    again = night.run(REBALANCE, woken=frozenset({"forge"}))
-    assert within(again.details, "requests", "status") == 3
-    assert within(night.run(REBALANCE, woken=frozenset({"forge"})).details, "requests",
-                  "status") == 1  # fmt: skip
-
-
 def test_a_woken_run_asks_again_whoever_had_news_since(scene: Scenes) -> None:
     """What a node said before it was paused or began to work is not true now.
 
