@@ -24,6 +24,7 @@ from .shim import Kit, attend, make_kit, rehearse
 from .workplace import provide_command
 
 SPARES = 2
+REST_MS = 20  # so long a spare waits for work before it rehearses
 _FIRST_FREE = 4  # 0, 1, 2 and the program's tree.lock at 3 are never anything else here
 _FORK_AGAIN_MS = 1000
 _TAKEN = b"t"
@@ -133,7 +134,7 @@ def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoRe
     """The forked child's whole life; nothing of it ever returns into the zygote's loop."""
     code = _FAULT
     try:
-        kit = _get_ready(setting)
+        kit = _get_ready(daemon, setting)
         code = _serve_one(daemon, taken, kit)
     finally:
         error = sys.exception()
@@ -144,7 +145,7 @@ def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoRe
         os._exit(code)
 
 
-def _get_ready(setting: _Setting) -> Kit:
+def _get_ready(daemon: socket.socket, setting: _Setting) -> Kit:
     die_with_parent(on=True)  # until there is work: a spare must not outlive its zygote unseen
     if os.getppid() != setting.zygote:
         raise SystemExit(_FAULT)  # it died before the kernel was asked to tell us
@@ -154,9 +155,19 @@ def _get_ready(setting: _Setting) -> Kit:
     me = identify(os.getpid(), setting.boot_id)
     if me is None:
         raise SystemExit(_FAULT)
-    rehearse(me)
+    if not work_waits(daemon):
+        rehearse(me)
     base = setting.cgroup_base
     return make_kit(me, enter_new(base, f"{me.pid}-{me.start_ticks}") if base else None)
+
+
+def work_waits(daemon: socket.socket) -> bool:
+    """Whether work comes, or the daemon goes, before a spare has come to rest. Where one task
+    follows the other, a rehearsal costs what it saves, and a second start of a process besides.
+    """
+    poll = select.poll()
+    poll.register(daemon, select.POLLIN)
+    return bool(poll.poll(REST_MS))
 
 
 def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
