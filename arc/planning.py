@@ -65,7 +65,7 @@ async def drains_now(seen: Look) -> StealPlan:
     settings = seen.hub.settings
     names = [name for name in drains(seen.view, settings.steal) if name in seen.links]
     asked = _all_of("drained", [INBOX])
-    queues = await look_into(seen.links, names, asked) if names else {}
+    queues = await look_into(seen.links, names, asked, hasty=seen.unasked) if names else {}
     return plan_drains(
         seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
         facts=seen.facts, health=settings.health,
@@ -126,7 +126,7 @@ async def retries_now(seen: Look) -> StealPlan:
     settings = seen.hub.settings
     names = [name for name in retries(seen.view, settings.steal) if name in seen.links]
     asked = _all_of("retried", [INBOX])
-    queues = await look_into(seen.links, names, asked) if names else {}
+    queues = await look_into(seen.links, names, asked, hasty=seen.unasked) if names else {}
     return plan_retries(
         seen.view, queues, domains=settings.domains, limits=settings.steal, mint=seen.hub.mint,
         facts=seen.facts, health=settings.health, memory=seen.memory,

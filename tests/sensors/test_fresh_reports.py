@@ -126,3 +126,14 @@ def test_those_that_are_not_asked_say_who_of_the_others_is_late(night: Scene) ->
 
     assert night.loop.seconds - began < 1.0
     night.passes(20)  # until its question has run out of its own time
+
+
+def test_nor_does_one_that_is_being_drained(night: Scene) -> None:
+    night.asks("iris", "drain", reason="disk swap")
+    night._do(look(night.hub))
+    night.link("iris").takes_s = 1e6
+    began = night.loop.seconds
+
+    night.run(REBALANCE, woken=LOOM)
+
+    assert night.loop.seconds - began < 2 * HASTY_S + 0.5
