@@ -246,7 +246,7 @@ class Daemon:
     def _leave(self) -> None:
         """What runs goes on under its shims; the last report says that nothing dispatches."""
         self.dispatcher.claiming = self.store.live.dispatching = False
-        self._starters.hear_all()
+        self.dispatcher.shims.hear_starts()
         self.dispatcher.flush_started()
         self._reporter.write_now()
         log("node_stopped", left_running=len(self.dispatcher.runs))

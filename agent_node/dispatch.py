@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 from collections.abc import Callable, Sequence
 
@@ -25,15 +24,15 @@ from .other_evidence import Unseen
 from .other_user import OtherUser, find_other_user
 from .processes import Identity, open_pidfd
 from .runs import Run, Runs
+from .shims import Shims
 from .spare_folder import Folders
 from .starters import Starters
 from .stopping import Stopping
 from .store.sqlite import SqliteStore
-from .strays import end_leftovers, end_strays
+from .strays import end_leftovers
 from .validating import Validating
 from .validation import is_judged
 from .wardens import Wardens
-from .zygote_link import Spawned
 
 _LOOKS_MAX = 200  # at leftovers that do not go, or evidence that cannot be read
 _LOOK_EVERY_S = 1.0  # at an attempt whose shim has not reported
@@ -58,14 +57,18 @@ class Dispatcher:
         self._home, self._settings, self._clock = home, settings, clock
         self._floor = Floor(home, store.live, settings, later)
         self.programs = Programs(settings, store.live, clock)
-        self._selector, self._starters, self._later = selector, starters, later
-        starters.on_spawned, starters.on_restarted = self._heard, self._starter_came_back
+        self._starters, self._later = starters, later
+        starters.on_restarted = self._starter_came_back
         self._started: list[Command[object]] = []
         self._dry: set[str] = set()  # agents for whom nothing was READY when last asked
         self.before_start: Callable[[], None] = lambda: None  # told of a claim before it runs
         self._wardens = Wardens(errands := Errands(selector, later), self.runs, starters, later)
         self._wardens.tidy_daily(agent.run_as for agent in settings.agents)
         self._stopping = Stopping(self.runs, self._wardens, later, settings.grace_s)
+        self.shims = Shims(
+            self.runs, selector=selector, starters=starters, stopping=self._stopping,
+            wardens=self._wardens, began=self._began, close=self._close,
+        )  # fmt: skip
         self._baggage = Baggage(
             store, self.runs, home=home, settings=settings, later=later, record=self._record,
             freed=self._ask_again, errands=errands)  # fmt: skip
@@ -157,30 +160,12 @@ class Dispatcher:
                 self._look_again(run)
         self._ask_again()
 
-    def _heard(self, spawned: Spawned) -> None:
-        run = self.runs.find(spawned.uid, spawned.n)
-        if run is None:
-            os.close(spawned.pidfd)
-            return
-        self.watch(run, spawned.shim, spawned.pidfd)
-        run.signed_in = True
-        if spawned.started_at is not None:
-            run.started = True
-            if run.judging is None:
-                self.programs.started(run.agent)
-                self._started.append(Started(run.uid, run.n, *spawned.shim, run.model))
-                self.news.append("task_started")
-
-    def watch(self, run: Run, shim: tuple[int, int, str], pidfd: int) -> None:
-        """Be told when this shim ends; it is asked to stop at once if it was to."""
-        if run.pidfd is None:
-            run.shim, run.pidfd = Identity(*shim), pidfd
-            self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._shim_ended(run))
-            self._stopping.follow(run)
-        else:
-            os.close(pidfd)  # its lock had told of it before it did
-        if run.stop_why is not None:
-            self._stopping.ask(run)
+    def _began(self, run: Run, shim: Identity) -> None:
+        run.started = True
+        if run.judging is None:
+            self.programs.started(run.agent)
+            self._started.append(Started(run.uid, run.n, *shim, run.model))
+            self.news.append("task_started")
 
     def stop(self, run: Run, why: str, *, requeue: bool = False) -> None:
         """Ask the attempt to end; its result is recorded when it has."""
@@ -196,15 +181,6 @@ class Dispatcher:
     def owes_starts(self) -> bool:
         """Whether some start has not been written down yet."""
         return bool(self._started)
-
-    def _shim_ended(self, run: Run) -> None:
-        if run.pidfd is not None:
-            self._selector.unregister(run.pidfd)
-            run.let_go()
-        if not os.path.exists(run.folder.verdict):
-            shims = (run.shim.pid for run in self.runs if run.shim)
-            end_strays([*self._starters.pids, *self._wardens.pids, *shims])
-        self._close(run)
 
     def _close(self, run: Run) -> None:
         """Record how it ended; what is not over, or cannot be read, is looked at again."""
@@ -244,7 +220,7 @@ class Dispatcher:
         if found.shim is not None and run.pidfd is None:
             pidfd = open_pidfd(found.shim)
             if pidfd is not None:
-                self.watch(run, found.shim, pidfd)
+                self.shims.watch(run, found.shim, pidfd)
         if run.pidfd is None or not run.signed_in:
             self._wardens.wake(run, self.look)
 

@@ -33,6 +33,9 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # user a third, the folder of the socket at which the daemon hears tasks. A job that makes the
 # message too long comes as a nameless file instead, with a descriptor before the others.
 RUN_ATTEMPT = b"attempt/2"
+# From a shim, on the line that came with its report: its attempt is over, and it may be given
+# another one there, with the same words.
+OVER = b"over/1"
 ASK_MAX = 16 * 1024  # bytes of the message
 REPLY_MAX = 4096  # bytes of a shim's answer, which comes with its pidfd
 

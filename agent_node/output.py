@@ -47,6 +47,10 @@ class HeadAndTail:
         self._write(tail)
         return Count(self._total, self._total - self._written)
 
+    def close(self) -> None:
+        """Let go of the file; nothing can be taken or finished any more."""
+        os.close(self._log)
+
     def _write(self, content: bytes) -> int:
         written = self._write_aside(content)
         self._written += written

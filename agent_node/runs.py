@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ class Judging:
 
 @dataclass(eq=False)
 class Run:
-    """One attempt under way. `pidfd` None: its shim has not reported yet, or is gone."""
+    """One attempt under way. `pidfd` None: its shim has not reported yet, or is gone. `line` None:
+    nothing more is heard of it until then, as of a shim that an earlier daemon started.
+    """
 
     uid: str
     n: int
@@ -38,6 +41,7 @@ class Run:
     folder: AttemptFolder
     shim: Identity | None = None
     pidfd: int | None = None
+    line: socket.socket | None = None
     signed_in: bool = False  # its shim said who it is, to us or in its folder
     started: bool = False  # its shim, or the database, said that the program runs
     max_s: float | None = None  # what is left to it once its shim is known, which keeps its time
@@ -86,6 +90,9 @@ class Run:
         if self.pidfd is not None:
             os.close(self.pidfd)
             self.pidfd = None
+        if self.line is not None:
+            self.line.close()
+            self.line = None
 
 
 class Runs:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from .clock import iso
 from .failpoints import failpoint
@@ -29,6 +28,7 @@ from .job import (
     decode_job,
     encode_job,
 )
+from .kit import Kit, listen_for_signals, listen_no_more, make_kit, was_asked_to_stop
 from .output import Count, HeadAndTail
 from .processes import Identity
 from .speaking import Speaking
@@ -49,26 +49,6 @@ _SAMPLE = Job("0" * 26, 1, "0" * 32, ("/dev/null",), {"PATH": "/bin"}, "/")
 _file_mode = 0o600
 
 
-class Kit(NamedTuple):
-    """What a waiting shim has made ready, so that none of it costs time once work comes."""
-
-    me: Identity
-    cgroup: str | None
-    stdout: tuple[int, int]
-    stderr: tuple[int, int]
-    wake: tuple[int, int]
-    entry: str  # shim.json up to the token, which only a job brings
-
-
-def make_kit(me: Identity, cgroup: str | None) -> Kit:
-    """Pipes whose near ends never block; everything closes by itself when a program starts."""
-    entry = json.dumps({**me._asdict(), "cgroup": cgroup}).removesuffix("}") + ', "token": '
-    kit = Kit(me, cgroup, os.pipe(), os.pipe(), os.pipe(), entry)
-    for number in (kit.stdout[0], kit.stderr[0], *kit.wake):
-        os.set_blocking(number, False)
-    return kit
-
-
 def rehearse(me: Identity) -> None:
     """Go once through what lies between a job and its program, and leave nothing behind.
 
@@ -77,27 +57,26 @@ def rehearse(me: Identity) -> None:
     """
     job = decode_job(encode_job(_SAMPLE))
     kit = make_kit(me, None)
-    _listen_for_signals(kit)
+    listen_for_signals(kit)
     _entry(job, kit)
     scratch = os.memfd_create("rehearsal", os.MFD_CLOEXEC)
     fcntl.flock(scratch, fcntl.LOCK_EX)
     with suppress(OSError):
         _spawn(job, scratch, scratch, kit)
-    signal.set_wakeup_fd(-1)
-    for heard in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(heard, signal.SIG_DFL)
+    listen_no_more()
     for number in (scratch, *kit.stdout, *kit.stderr, *kit.wake):
         os.close(number)
 
 
 def attend(
     job: Job, folder: int, kit: Kit, tell: Callable[[float | None], None], door: int | None = None
-) -> None:
+) -> bool:
     """Run this attempt from its start to its verdict; `tell` hears when it started, or None.
 
+    True: its program ended by itself and left nothing, so this process may be given another.
     `door` is the folder of the daemon's socket for tasks; None: they find the home's themselves.
     """
-    _listen_for_signals(kit)
+    listen_for_signals(kit)
     if job.shared:
         _share()
     logs: list[HeadAndTail] = []
@@ -124,6 +103,9 @@ def attend(
     counts = [log.finish() for log in logs] or [Count(0, 0)] * 2
     _deliver(folder, _verdict(job, ending, (started, time.time()), counts))
     failpoint("shim.after_verdict")
+    for log in logs:
+        log.close()
+    return not job.shared and ending.by_itself and not was_asked_to_stop(kit)
 
 
 def _is_absent(error: OSError | ValueError, name: str) -> bool:
@@ -142,16 +124,6 @@ def _share() -> None:
 
 def _entry(job: Job, kit: Kit) -> bytes:
     return f"{kit.entry}{json.dumps(job.token)}}}".encode()
-
-
-def _listen_for_signals(kit: Kit) -> None:
-    signal.set_wakeup_fd(kit.wake[1], warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, _heard)
-
-
-def _heard(number: int, frame: object) -> None:
-    """The byte in the wake pipe says it all; Python only needs somebody to call."""
 
 
 def _open_log(folder: int, name: str, job: Job) -> HeadAndTail:
@@ -216,7 +188,9 @@ def _watch(
         speaking.begin(watch)
     watch.listen(kit.stdout[0], logs[0])
     watch.listen(kit.stderr[0], logs[1])
-    return watch.until_over(began, max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)
+    ending = watch.until_over(began, max_s=job.max_s, grace_s=job.grace_s, beat_s=job.beat_s)
+    watch.let_go()
+    return ending
 
 
 def _beat(folder: int) -> None:

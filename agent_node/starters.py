@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from .attempts import AttemptFolder
 from .config import AgentSettings
 from .job import Job
+from .kept import Kept
 from .log import log
-from .zygote_link import Spawned, Zygote, ZygoteGone
+from .zygote_link import Spawned, Zygote, ZygoteGone, parcel
 
 _AGAIN_S, _AGAIN_MAX_S = 0.02, 5.0
 
@@ -27,6 +29,8 @@ class Starters:
         self._down: dict[Zygote, int] = {}
         self._deaths: dict[Zygote, int] = {}
         self.on_spawned: Callable[[Spawned], None] = lambda spawned: None
+        self.on_went_on: Callable[[str, int, Kept], None] = lambda uid, n, kept: None
+        self._at_hand: Kept | None = None
         self.on_restarted: Callable[[], None] = lambda: None
 
     def watch(self) -> None:
@@ -46,7 +50,25 @@ class Starters:
 
     def hand_over(self, agent: AgentSettings, job: Job, folder: AttemptFolder) -> None:
         """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none waits."""
-        self._zygotes[agent.starter].hand_over(job, folder)
+        zygote = self._zygotes[agent.starter]
+        kept = self._at_hand if self._at_hand and self._at_hand.agent == agent.name else None
+        with parcel(job, folder, zygote.door) as (message, descriptors):
+            if kept is not None and kept.give(message, descriptors):
+                self._at_hand = None
+                self.on_went_on(job.uid, job.n, kept)
+            else:
+                zygote.send(message, descriptors)
+
+    @contextmanager
+    def with_at_hand(self, kept: Kept) -> Iterator[None]:
+        """Within this its agent's next attempt goes to this shim; after it, it is dismissed."""
+        self._at_hand = kept
+        try:
+            yield
+        finally:
+            if self._at_hand is not None:
+                self._at_hand = None
+                kept.dismiss()
 
     def hear_all(self) -> None:
         """Whoever has reported by now is heard, before this process goes."""

@@ -32,6 +32,11 @@ class Ending(NamedTuple):
     missing: bool = False
     no_folder: bool = False
 
+    @property
+    def by_itself(self) -> bool:
+        """Whether nobody ended it, and nothing was left of it to be ended."""
+        return self.kind == "exited" and not self.leftovers_killed and not self.survivors
+
     @classmethod
     def unstarted(cls, because: str, *, missing: bool = False, no_folder: bool = False) -> Ending:
         """There was no program to watch; `missing`: because there is none of that name,
@@ -154,6 +159,12 @@ class Watch:
             for _ in range(_DRAIN_CHUNKS):
                 if not self._pump(pipe):
                     break
+
+    def let_go(self) -> None:
+        """Close what pipes are still open, because somebody beyond the tree holds their ends."""
+        for pipe in self._logs:
+            os.close(pipe)
+        self._logs.clear()
 
     def _ending(self, verge: _Verge | None, took_s: float) -> Ending:
         code = None if self._status is None else os.waitstatus_to_exitcode(self._status)

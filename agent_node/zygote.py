@@ -12,19 +12,26 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from .cgroups import enter_new, sweep
 from .failpoints import failpoint
 from .handing import hand_over, take_over
-from .job import ASK_MAX, RUN_ATTEMPT, Job, decode_job
+from .job import ASK_MAX, OVER, RUN_ATTEMPT, Job, decode_job
+from .kit import Kit, make_kit, renew
 from .log import log
 from .processes import Identity, become_subreaper, die_with_parent, identify, read_boot_id
-from .shim import Kit, attend, make_kit, rehearse
+from .shim import attend, rehearse
+from .watching import boot_seconds
 from .workplace import provide_command
 
 SPARES = 2
 REST_MS = 20  # so long a spare waits for work before it rehearses
+# A shim goes on to the next attempt while it is young: what is long over, and what little its
+# programs may have done to it (another priority, another limit), never goes along for long.
+STAY_S = 10.0
+ATTEMPTS_MAX = 100
 _FIRST_FREE = 4  # 0, 1, 2 and the program's tree.lock at 3 are never anything else here
 _FORK_AGAIN_MS = 1000
 _TAKEN = b"t"
@@ -135,7 +142,7 @@ def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoRe
     code = _FAULT
     try:
         kit = _get_ready(daemon, setting)
-        code = _serve_one(daemon, taken, kit)
+        code = _serve(daemon, taken, kit)
     finally:
         error = sys.exception()
         if isinstance(error, OSError):  # the daemon judges by the locks, as if it had been killed
@@ -170,23 +177,57 @@ def work_waits(daemon: socket.socket) -> bool:
     return bool(poll.poll(REST_MS))
 
 
-def _serve_one(daemon: socket.socket, taken: int, kit: Kit) -> int:
+def _serve(daemon: socket.socket, taken: int, kit: Kit) -> int:
     """Wait for one attempt and see it through. The lock came to this process and to no other."""
     asked, descriptors = take_over(daemon, ASK_MAX, 4, wait=True)
     if not asked.startswith(RUN_ATTEMPT):
         return 0 if not asked else _FAULT
     die_with_parent(on=False)
+    until = boot_seconds() + STAY_S
     job = _job_of(asked, descriptors)
-    folder, _shim_lock, *door = descriptors
+    folder, shim_lock, *door = descriptors
+    line, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def tell(started: float | None) -> None:
         with suppress(BrokenPipeError):  # it has ended with its daemon, and the program goes on
             os.write(taken, _TAKEN)  # not before: the fork of our successor would delay the program
         os.close(taken)
-        _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started)
+        _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started, far)
 
-    attend(job, folder, kit, tell, door[0] if door else None)
+    if attend(job, folder, kit, tell, door[0] if door else None):
+        _stay(line, (folder, shim_lock), kit, until)
     return 0
+
+
+def _stay(line: socket.socket, held: tuple[int, int], kit: Kit, until: float) -> None:
+    """Go on to what comes next for this slot, if it comes at once: that saves a fork, the pages
+    that a fresh process writes first, and an end. The daemon hangs up when there is nothing.
+    """
+    for _ in range(ATTEMPTS_MAX - 1):
+        folder, shim_lock = held
+        os.close(folder)
+        os.close(shim_lock)  # from here on the attempt is over for whoever looks at it
+        failpoint("shim.before_over")
+        if boot_seconds() >= until or not _said(line, OVER):
+            return
+        failpoint("shim.before_next")
+        kit = renew(kit)
+        asked, descriptors = take_over(line, ASK_MAX, 3, wait=True)
+        if not asked.startswith(RUN_ATTEMPT):
+            return
+        job = _job_of(asked, descriptors)
+        held = (descriptors[0], descriptors[1])
+        if not attend(job, held[0], kit, partial(_report_next, line, job)):
+            return
+
+
+def _said(line: socket.socket, message: bytes) -> bool:
+    """False: the daemon has gone, or wants no more of us."""
+    try:
+        line.send(message, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True
 
 
 def _job_of(asked: bytes, descriptors: list[int]) -> Job:
@@ -205,15 +246,24 @@ def _report(
     cgroup: str | None,
     attempt: tuple[str, int],
     started: float | None,
+    line: socket.socket,
 ) -> None:
-    """Say who runs this attempt, and let go of the daemon; a later one finds us by the lock."""
+    """Say who runs this attempt, and let go of the daemon; a later one finds us by the lock. The
+    line that goes along is for this daemon alone.
+    """
     uid, n = attempt
     about = {**me._asdict(), "cgroup": cgroup, "uid": uid, "n": n, "started": started}
     pidfd = os.pidfd_open(me.pid)
     try:
-        hand_over(daemon, json.dumps(about).encode(), [pidfd])
+        hand_over(daemon, json.dumps(about).encode(), [pidfd, line.fileno()])
     except OSError:
         return  # the next daemon adopts us; this one, if only slow, judges by the locks
     finally:
         os.close(pidfd)
         daemon.close()
+        line.close()
+
+
+def _report_next(line: socket.socket, job: Job, started: float | None) -> None:
+    """Say that this one runs, too, or could not; who we are is known there."""
+    _said(line, json.dumps({"uid": job.uid, "n": job.n, "started": started}).encode())

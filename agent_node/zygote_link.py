@@ -8,6 +8,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from .strict import decode_object
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # a folder, or the zipapp
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from agent_node.zygote import main; {}"
 _MAIN = "sys.exit(main(sys.argv[2]))"
+_REPORTED = 2  # descriptors: the shim's pidfd and its line
 _END_PATIENCE_S = 5.0
 
 
@@ -36,7 +39,8 @@ class ZygoteGone(NodeError):
 
 
 class Spawned(NamedTuple):
-    """Who runs an attempt. The caller closes `pidfd`, which becomes readable when the shim ends.
+    """Who runs an attempt. `pidfd` becomes readable when the shim ends; on `line` it says when it
+    could go on to another. The caller closes both, or has `let_go` do it.
 
     `started_at` None: the program could not be started; the verdict on its way says why.
     """
@@ -47,6 +51,12 @@ class Spawned(NamedTuple):
     pidfd: int
     started_at: datetime | None
     cgroup: str | None
+    line: socket.socket
+
+    def let_go(self) -> None:
+        """The shim sees its attempt through, and ends."""
+        os.close(self.pidfd)
+        self.line.close()
 
 
 class Zygote:
@@ -65,6 +75,11 @@ class Zygote:
         self._user, self._door = user, door
         self._socket: socket.socket | None = None
         self._pid = 0
+
+    @property
+    def door(self) -> str | None:
+        """The folder of the socket at which its user's programs are heard, if they need one."""
+        return self._door
 
     @property
     def pid(self) -> int:
@@ -110,32 +125,24 @@ class Zygote:
 
         Only a later `replies`, or the evidence in the folder, tells what became of it.
         """
-        living = self._living()
-        message, descriptors = RUN_ATTEMPT + encode_job(job), list[int]()
+        with parcel(job, folder, self._door) as (message, descriptors):
+            self.send(message, descriptors)
+
+    def send(self, message: bytes, descriptors: list[int]) -> None:
+        """The same with what is packed already."""
         try:
-            if len(message) > ASK_MAX:
-                descriptors.append(_sealed(message[len(RUN_ATTEMPT) :]))
-                message = RUN_ATTEMPT
-            descriptors.append(folder.open())
-            descriptors.append(folder.take_shim_lock())
-            if self._door is not None:
-                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                descriptors.append(os.open(self._door, flags))
-            hand_over(living, message, descriptors)
+            hand_over(self._living(), message, descriptors)
         except BlockingIOError as error:
             raise ZygoteGone("zygote: takes no more work; what was handed over may run") from error
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ZygoteGone("zygote: is gone; this attempt was not handed over") from error
-        finally:
-            for number in descriptors:
-                os.close(number)
 
     def replies(self) -> tuple[Spawned, ...]:
         """Whoever reported since the last call, without waiting; `ZygoteGone` when it is over."""
         living, heard = self._living(), list[Spawned]()
         while True:
             try:
-                raw, descriptors = take_over(living, REPLY_MAX, 1, wait=False)
+                raw, descriptors = take_over(living, REPLY_MAX, _REPORTED, wait=False)
             except BlockingIOError:
                 return tuple(heard)
             except ConnectionResetError:
@@ -158,7 +165,7 @@ class Zygote:
             for spawned in self.replies():
                 if (spawned.uid, spawned.n) == (job.uid, job.n):
                     return spawned
-                os.close(spawned.pidfd)
+                spawned.let_go()
         raise ZygoteGone(f"zygote: no answer within {patience_s:g} s; the attempt may run")
 
     def close(self) -> None:
@@ -183,6 +190,27 @@ class Zygote:
         return self._socket
 
 
+@contextmanager
+def parcel(
+    job: Job, folder: AttemptFolder, door: str | None = None
+) -> Iterator[tuple[bytes, list[int]]]:
+    """What a shim is sent to run this attempt: the message, and descriptors that go afterwards."""
+    message, descriptors = RUN_ATTEMPT + encode_job(job), list[int]()
+    try:
+        if len(message) > ASK_MAX:
+            descriptors.append(_sealed(message[len(RUN_ATTEMPT) :]))
+            message = RUN_ATTEMPT
+        descriptors.append(folder.open())
+        descriptors.append(folder.take_shim_lock())
+        if door is not None:
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptors.append(os.open(door, flags))
+        yield message, descriptors
+    finally:
+        for number in descriptors:
+            os.close(number)
+
+
 def _sealed(content: bytes) -> int:
     """A nameless file with this content: no size limit of a socket, no trace on the disk."""
     descriptor = os.memfd_create("job", os.MFD_CLOEXEC)
@@ -196,8 +224,9 @@ def _spawned(raw: bytes, descriptors: list[int]) -> Spawned:
     said = decode_object(raw, REPLY_MAX)
     started, cgroup = said["started"], said["cgroup"]
     pid, ticks, n = said["pid"], said["start_ticks"], said["n"]
-    if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(n, int) and descriptors):
-        raise BadInput("a shim's report lacks its pidfd, its pid or its attempt")
+    if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(n, int)
+            and len(descriptors) == _REPORTED):  # fmt: skip
+        raise BadInput("a shim's report lacks its pidfd, its line, its pid or its attempt")
     return Spawned(
         uid=str(said["uid"]),
         n=n,
@@ -205,4 +234,5 @@ def _spawned(raw: bytes, descriptors: list[int]) -> Spawned:
         pidfd=descriptors[0],
         started_at=datetime.fromtimestamp(started, UTC) if isinstance(started, float) else None,
         cgroup=cgroup if isinstance(cgroup, str) else None,
+        line=socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, descriptors[1]),
     )

@@ -48,15 +48,15 @@ ROOMS = (
     Room("Running an attempt",
          "From a claimed task to its verdict. Nothing in here knows of the queue.",
          ("agent_node/executors/",
-          *node("attempts spare_folder job zygote zygote_link handing shim watching output killing"
-                " processes traces cgroups evidence verdicts answers other_evidence other_user"
-                " own_code becoming workplace speaking warden rousing judge gathering belongings"
-                " named_files porter carrying"))),
+          *node("attempts spare_folder job zygote zygote_link handing kept kit shim watching"
+                " output killing processes traces cgroups evidence verdicts answers"
+                " other_evidence other_user own_code becoming workplace speaking warden rousing"
+                " judge gathering belongings named_files porter carrying"))),
     Room("The daemon",
          "One thread, one loop: take, run, record, report, and wait until something happens.",
-         node("running daemon dispatch given floor arrivals starters runs endings results adoption"
-               " leaving drains signals timers passing upkeep beating validating strays report"
-               " status news stopping errands wardens capabilities baggage missing")),
+         node("running daemon dispatch given floor arrivals starters shims runs endings results"
+              " adoption leaving drains signals timers passing upkeep beating validating strays"
+              " report status news stopping errands wardens capabilities baggage missing")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("handover serve relay door opening listener binding conversation lines requests"

@@ -42,6 +42,7 @@ NODE = (
     NodePoint("zygote.before_fork", 4), NodePoint("zygote.after_fork", 4),
     NodePoint("shim.before_entry"), NodePoint("shim.before_start"), NodePoint("shim.after_start"),
     NodePoint("shim.before_verdict"), NodePoint("shim.after_verdict"),
+    NodePoint("shim.before_over"), NodePoint("shim.before_next"),
 )  # fmt: skip
 HUB = (
     *(HubPoint(f"hub.{step}.{side}", "move") for step in STEPS[:5] for side in SIDES),

@@ -16,6 +16,7 @@ from pathlib import Path
 from agent_node.attempts import AttemptFolder, create_folder
 from agent_node.evidence import Dead, Evidence, Leftovers, judge_attempt
 from agent_node.job import TASK_JSON, Job
+from agent_node.kept import Kept
 from agent_node.killing import kill_leftovers, kill_strays
 from agent_node.processes import reap_children, send_signal
 from agent_node.ulid import fresh_ulid
@@ -30,6 +31,11 @@ class Attempt:
     folder: AttemptFolder
     token: str
     spawned: Spawned
+
+    def __post_init__(self) -> None:
+        """This daemon has one attempt for each shim, and says so to each that has reported."""
+        if self.spawned:
+            self.spawned.line.close()
 
     def signal_shim(self, number: int) -> None:
         send_signal(self.spawned.pidfd, number)
@@ -60,6 +66,13 @@ class FakeDaemon:
     def begin(self, argv: list[str], **more: object) -> Attempt:
         job, folder = self.lay_out(argv, **more)
         return Attempt(folder, job.token, self.zygote.spawn(job, folder, patience_s=PATIENCE_S))
+
+    def keep(self, argv: list[str], **more: object) -> tuple[Attempt, Kept]:
+        """One whose shim may be given another when it is over."""
+        job, folder = self.lay_out(argv, **more)
+        spawned = self.zygote.spawn(job, folder, patience_s=PATIENCE_S)
+        kept = Kept("iris", spawned.shim, spawned.pidfd, spawned.line.dup())
+        return Attempt(folder, job.token, spawned), kept
 
     def shell(self, script: str, **more: object) -> Attempt:
         return self.begin(["/bin/sh", "-c", script], **more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import pytest
 
@@ -11,21 +10,8 @@ from agent_node.attempts import AttemptFolder
 from agent_node.evidence import Alive, Dead, Leftovers, judge_attempt, read_shim_record
 from agent_node.verdicts import read_verdict
 from agent_node.zygote_link import ZygoteGone
+from tests.node.processes.conftest import RestartAt
 from tests.node.processes.harness import Attempt, FakeDaemon, a_mark, wait_readable, wait_until
-
-RestartAt = Callable[[str], None]
-
-
-@pytest.fixture
-def at(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> RestartAt:
-    """A zygote whose family meets this failpoint."""
-
-    def restart(failpoint: str) -> None:
-        monkeypatch.setenv("ARC_FAILPOINT", failpoint)
-        daemon.zygote.start()
-        monkeypatch.delenv("ARC_FAILPOINT")
-
-    return restart
 
 
 def hand_over(daemon: FakeDaemon, script: str) -> Attempt:
@@ -37,7 +23,7 @@ def hand_over(daemon: FakeDaemon, script: str) -> Attempt:
 def hear_to_the_end(daemon: FakeDaemon) -> None:
     while True:
         for spawned in daemon.zygote.replies():
-            os.close(spawned.pidfd)
+            spawned.let_go()
 
 
 def settled(folder: AttemptFolder, token: str) -> bool:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import selectors
+import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -320,8 +321,9 @@ def test_only_a_program_that_starts_ends_the_pause_of_one_that_did_not(
         assert programs.excused(run, End("failed")).kind == "requeued"
         assert programs.of("iris") is None
         run.judging = Judging(run.folder, End("completed"), 1) if judges else None
-        its_shim = os.pidfd_open(os.getpid())
-        desk.dispatcher._heard(Spawned(uid(), run.n, itself, its_shim, AT, None))
+        its_shim, (line, its_end) = os.pidfd_open(os.getpid()), socket.socketpair()
+        desk.dispatcher.shims._heard(Spawned(uid(), run.n, itself, its_shim, AT, None, line))
+        its_end.close()
         programs.look(every_s=0)
         assert (programs.of("iris") is None) is judges
     finally:

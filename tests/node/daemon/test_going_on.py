@@ -1,0 +1,170 @@
+"""A busy slot goes on with its shim: what that saves, and that nobody pays for another's end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from agent_node.job import OVER
+from agent_node.processes import identify
+from tests.node.daemon.conftest import MakeNode
+from tests.node.daemon.living import Bell, Node, an_agent, is_gone, is_stopped, until
+from tests.node.daemon.test_validation import a_validator, answering, by_command
+from tests.node.processes.test_findings import Desk, its_attempt
+from tests.node.wire.talking import a_home
+
+MANY = 6
+
+
+@pytest.fixture
+def busy(make_node: MakeNode) -> Node:
+    """One slot, so that whatever waits is next when its task is over."""
+    return make_node(agents=an_agent("iris"))
+
+
+def in_a_row(node: Node, gate: Bell, *scripts: str, failpoint: str = "") -> list[str]:
+    """The tasks of these scripts, all of which wait while another one holds the slot; then it goes,
+    and its shim is the first to be free.
+    """
+    node.start(failpoint=failpoint)
+    holder = node.add(f"read x < {gate.path}")
+    node.until(holder, "RUNNING")
+    uids = [node.add(script) for script in scripts]
+    gate.ring()
+    return uids
+
+
+def completed(node: Node, *uids: str) -> None:
+    """Each of them, at the first attempt."""
+    for uid in uids:
+        node.until(uid, "COMPLETED")
+        assert [one["outcome"] for one in node.attempts(uid)] == ["completed"]
+
+
+def test_a_busy_slot_goes_on_with_its_shim_which_ends_with_the_work(
+    busy: Node, bell: Bell, gate: Bell
+) -> None:
+    """Seen to fail: a shim for each, and one that waited on after the last."""
+    uids = in_a_row(busy, gate, *[f"echo $PPID > {bell.path}"] * MANY)
+    (shim,) = {int(bell.hear()) for _ in uids}
+    completed(busy, *uids)
+    assert {busy.shim(uid) for uid in uids} == {shim}
+    assert is_gone(shim)
+
+
+def test_a_shim_that_went_on_and_is_killed_costs_the_one_attempt_that_it_had(
+    busy: Node, bell: Bell, gate: Bell
+) -> None:
+    tell = f"echo $PPID > {bell.path}"
+    first, second = in_a_row(busy, gate, tell, f"{tell}; [ $AGENT_TASK_ATTEMPT = 2 ] || sleep 987")
+    shims = [int(bell.hear()), int(bell.hear())]
+    os.kill(shims[1], signal.SIGKILL)
+    busy.until(second, "COMPLETED")
+    completed(busy, first)
+    assert shims[0] == shims[1] != int(bell.hear())
+    assert [one["outcome"] for one in busy.attempts(second)] == ["interrupted", "completed"]
+
+
+@pytest.mark.parametrize("action", ["kill", "stop", "EIO"])
+@pytest.mark.parametrize("place", ["shim.before_over", "shim.before_next"])
+def test_a_shim_that_fails_between_two_attempts_fails_neither(
+    busy: Node, bell: Bell, gate: Bell, place: str, action: str
+) -> None:
+    """Each of this node does, with the next attempt in its hands or just before. Fails where what
+    was handed over and never begun is lost, costs a try, or begins twice.
+    """
+    tell = f"echo $AGENT_TASK_UID > {bell.path}"
+    uids = in_a_row(busy, gate, tell, tell, tell, failpoint=f"{place}:{action}")
+    if (place, action) == ("shim.before_over", "stop"):  # who has not said so is not over
+        (holder,) = (one for one in os.listdir(busy.home / "tasks") if one not in (*uids, ".next"))
+        until(lambda: is_stopped(busy.shim(holder)), "the place where it stops")
+        os.kill(busy.shim(holder), signal.SIGCONT)
+    for uid in uids:
+        busy.until(uid, "COMPLETED")
+    assert sorted(bell.hear() for _ in uids) == sorted(uids)
+    assert bell.next(0.2) is None
+    for uid in uids:
+        *given_back, last = [one["outcome"] for one in busy.attempts(uid)]
+        assert (set(given_back) <= {"requeued"}, last) == (True, "completed")
+
+
+def test_what_went_on_with_a_shim_is_taken_over_by_the_next_daemon(
+    busy: Node, bell: Bell, gate: Bell
+) -> None:
+    tell = f"echo $PPID > {bell.path}"
+    first, second = in_a_row(busy, gate, tell, f"{tell}; read x < {gate.path}")
+    shims = [int(bell.hear()), int(bell.hear())]
+    busy.daemons[0].kill()
+    busy.start()
+    gate.ring()
+    completed(busy, first, second)
+    assert shims[0] == shims[1]
+    assert is_gone(shims[0])
+
+
+def test_what_went_on_with_a_shim_is_stopped_when_it_is_cancelled(
+    busy: Node, bell: Bell, gate: Bell
+) -> None:
+    work = f"trap 'echo bye > {bell.path}; exit' TERM; echo up > {bell.path};"
+    waiting = f"{work} while :; do sleep 0.01; done"
+    first, second, third = in_a_row(busy, gate, "true", waiting, "true")
+    assert bell.hear() == "up"
+    busy.cli("cancel", second)
+    assert bell.hear() == "bye"
+    busy.until(second, "CANCELLED")
+    completed(busy, first, third)
+
+
+def test_a_stop_that_comes_too_late_is_not_for_the_next_task(busy: Node) -> None:
+    """The first one's program has ended, and its shim is about to say so. Fails where a shim that
+    was told to stop goes on: it stops what it is given.
+    """
+    busy.start(failpoint="shim.before_over:stop")
+    first = busy.add("true")
+    shim = busy.shim(first)
+    until(lambda: is_stopped(shim), "the place where it stops")
+    second = busy.add("sleep 0.1")
+    busy.cli("cancel", first, code=None)  # TERM, and CONT
+    busy.until(first, "COMPLETED", "CANCELLED")
+    until(lambda: is_stopped(busy.shim(second)), "the same place once more")
+    os.kill(busy.shim(second), signal.SIGCONT)
+    completed(busy, second)
+
+
+def test_a_validator_and_what_comes_after_it_have_shims_of_their_own(
+    make_node: MakeNode, bell: Bell
+) -> None:
+    """A shim that has to end is known by who it is: a program's last resort would end its judge."""
+    judge = a_validator(f"echo $PPID > {bell.path}")
+    node = make_node(agents=an_agent("iris") + judge)
+    node.start()
+    judged = node.add(f"echo $PPID > {bell.path}; {answering('good')}", **by_command())
+    then = node.add(f"echo $PPID > {bell.path}")
+    assert len({bell.hear() for _ in range(3)}) == 3
+    completed(node, judged, then)
+
+
+def test_starts_that_nobody_has_read_are_read_before_a_daemon_goes(tmp_path: Path) -> None:
+    """Fails where only the shims' first words are: an attempt that runs would be CLAIMED still.
+    That one is over is for the next daemon, which finds the verdict.
+    """
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=0)
+    try:
+        run = its_attempt(desk, home)
+        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        run.shim, run.line = identify(os.getpid()), line
+        its_end.send(json.dumps({"uid": run.uid, "n": run.n, "started": 1.5}).encode())
+        its_end.send(OVER)
+        desk.dispatcher.shims.hear_starts()
+        desk.dispatcher.flush_started()
+        assert (run.started, desk.state, len(desk.dispatcher.runs)) == (True, "RUNNING", 1)
+        its_end.close()
+    finally:
+        desk.close()
+        run.let_go()

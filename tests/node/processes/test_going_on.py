@@ -1,0 +1,287 @@
+"""Claims about a shim that goes on to another attempt: after what, with what, and for how long."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from agent_node import zygote
+from agent_node.config import read_settings
+from agent_node.evidence import is_locked
+from agent_node.handing import hand_over, take_over
+from agent_node.job import ASK_MAX, OVER, REPLY_MAX, RUN_ATTEMPT, Job, encode_job
+from agent_node.kept import Kept
+from agent_node.kit import Kit, make_kit
+from agent_node.processes import Identity, identify
+from agent_node.starters import Starters
+from agent_node.verdicts import read_verdict
+from agent_node.watching import boot_seconds
+from agent_node.zygote_link import Zygote, parcel
+from tests.node.daemon.living import an_agent
+from tests.node.processes.conftest import RestartAt
+from tests.node.processes.harness import Attempt, FakeDaemon, wait_readable, wait_until
+
+SHELL = ["/bin/sh", "-c"]
+PIPES = [(stream, end) for stream in ("stdout", "stderr", "wake") for end in (0, 1)]
+
+
+def next_word(kept: Kept) -> bytes:
+    wait_readable(kept.line.fileno())
+    return kept.line.recv(REPLY_MAX)
+
+
+def give(daemon: FakeDaemon, kept: Kept, script: str, **more: object) -> Attempt:
+    """The shim's next attempt, of which it has said that it began."""
+    job, folder = daemon.lay_out(["/bin/sh", "-c", script], **more)
+    with parcel(job, folder) as (message, descriptors):
+        assert kept.give(message, descriptors)
+    said = json.loads(next_word(kept))
+    assert (said["uid"], said["n"]) == (job.uid, job.n)
+    assert isinstance(said["started"], float)
+    return Attempt(folder, job.token, None)  # type: ignore[arg-type]
+
+
+def opened(kept: Kept) -> int:
+    """How many descriptors the shim has, once it has made the three pipes for what comes next."""
+    folder, links = f"/proc/{kept.shim.pid}/fd", list[str]()
+
+    def has_made_them() -> bool:
+        links[:] = [os.readlink(f"{folder}/{number}") for number in os.listdir(folder)]
+        return sum(link.startswith("pipe:") for link in links) == len(PIPES)
+
+    wait_until(has_made_them)
+    return len(links)
+
+
+def dismissed(kept: Kept) -> None:
+    """Told to end, it ends."""
+    still_there = os.dup(kept.pidfd)
+    kept.dismiss()
+    wait_readable(still_there)
+    os.close(still_there)
+
+
+def test_a_shim_whose_attempt_is_over_sees_others_through(daemon: FakeDaemon) -> None:
+    """Each with its own folder, output, token and verdict; seen to fail with a log left open."""
+    first, kept = daemon.keep([*SHELL, "echo one"])
+    assert next_word(kept) == OVER
+    before, seen = opened(kept), [first]
+    for number in range(3):
+        seen.append(give(daemon, kept, f"echo {number}; exit {number}"))
+        assert next_word(kept) == OVER
+        assert opened(kept) == before
+    verdicts = [read_verdict(one.folder) for one in seen]
+    assert [one.exit_code for one in verdicts if one] == [0, 0, 1, 2]
+    assert [one.printed() for one in seen] == ["one\n", "0\n", "1\n", "2\n"]
+    entries = [json.loads(Path(one.folder.shim_json).read_text()) for one in seen]
+    assert [one["token"] for one in entries] == [one.token for one in seen]
+    assert {one["pid"] for one in entries} == {kept.shim.pid}
+    dismissed(kept)
+
+
+def test_the_next_program_finds_itself_as_the_first_one_did(daemon: FakeDaemon) -> None:
+    """Its descriptors, its signals, its session and its environment; `PATH` was another's."""
+    look = (
+        "for fd in /proc/$$/fd/*; do readlink $fd; done; env | cut -d= -f1 | sort;"
+        "cut -d' ' -f5,6 /proc/$$/stat; exec grep -E 'Sig(Blk|Ign)' /proc/self/status"
+    )
+    first, kept = daemon.keep([*SHELL, look])
+    assert next_word(kept) == OVER
+    then = give(daemon, kept, look)
+    assert next_word(kept) == OVER
+    dismissed(kept)
+
+    def of_kind(attempt: Attempt) -> list[str]:
+        lines = attempt.printed().replace(attempt.folder.path, "").splitlines()
+        return [line if not line[:1].isdigit() else "ids" for line in lines
+                if "pipe:" not in line]  # fmt: skip
+
+    assert of_kind(first) == of_kind(then)
+    pids = [line.split() for line in then.printed().splitlines() if line[:1].isdigit()]
+    assert [group == session for group, session in pids] == [True]
+
+
+def test_what_is_over_is_free_and_told_before_it_is_said(daemon: FakeDaemon) -> None:
+    """Fails where a lock outlives the word: the daemon would find the attempt alive."""
+    attempt, kept = daemon.keep([*SHELL, "exit 3"])
+    assert next_word(kept) == OVER
+    assert read_verdict(attempt.folder) is not None
+    assert not is_locked(attempt.folder.shim_lock)
+    assert not is_locked(attempt.folder.tree_lock)
+    dismissed(kept)
+
+
+def test_a_pipe_that_a_stranger_holds_goes_with_its_attempt(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    """Seen to fail: its near end stayed open, and one more with each such attempt."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    before = opened(kept)
+    attempt = give(daemon, kept, f"echo $$; read x < {gate}")
+    wait_until(lambda: attempt.printed().endswith("\n"))
+    stranger = os.open(f"/proc/{attempt.printed().strip()}/fd/1", os.O_WRONLY)
+    gate.write_text("\n")
+    assert next_word(kept) == OVER
+    assert opened(kept) == before
+    os.close(stranger)
+    dismissed(kept)
+
+
+@pytest.mark.parametrize(
+    ("argv", "more"),
+    [(["no-such-program"], {}), ([*SHELL, "kill -KILL $$"], {}),
+     ([*SHELL, "sleep 9999"], {"max_s": 0.05}), ([*SHELL, "sleep 9999 & exit 0"], {}),
+     ([*SHELL, "kill -TERM $PPID; sleep 9999"], {}), (["true"], {"shared": True})],
+    ids=["not started", "killed", "too long", "left somebody", "stopped", "of another user"],
+)  # fmt: skip
+def test_a_shim_goes_on_only_after_a_program_that_ended_by_itself(
+    daemon: FakeDaemon, argv: list[str], more: dict[str, object]
+) -> None:
+    """Whatever else happened may have left something behind, and a fresh one is there for it."""
+    attempt, kept = daemon.keep(argv, **more)
+    assert next_word(kept) == b""
+    assert read_verdict(attempt.folder) is not None
+    dismissed(kept)
+
+
+def test_a_stop_that_comes_too_late_goes_with_its_attempt(
+    daemon: FakeDaemon, at: RestartAt
+) -> None:
+    """The program has ended when it comes. Fails where the next one would be stopped for it."""
+    at("shim.before_verdict:stop")
+    attempt, kept = daemon.keep(["true"])
+    wait_until(lambda: _is_stopped(kept.shim.pid))
+    attempt.signal_shim(signal.SIGTERM)
+    attempt.signal_shim(signal.SIGCONT)
+    assert next_word(kept) == b""
+    verdict = read_verdict(attempt.folder)
+    assert verdict is not None
+    assert verdict.kind == "exited"
+    dismissed(kept)
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_a_shim_whose_daemon_has_gone_sees_its_attempt_through_and_ends(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    attempt = give(daemon, kept, f"read x < {gate}; exit 4")
+    kept.line.close()
+    gate.write_text("\n")
+    wait_readable(kept.pidfd)
+    os.close(kept.pidfd)
+    verdict = read_verdict(attempt.folder)
+    assert verdict is not None
+    assert verdict.exit_code == 4
+
+
+def test_work_for_a_shim_that_has_died_is_not_taken(daemon: FakeDaemon) -> None:
+    """Fails where that is an error: the attempt would not go to another shim."""
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    os.kill(kept.shim.pid, signal.SIGKILL)
+    wait_readable(kept.pidfd)
+    assert not kept.give(RUN_ATTEMPT, [])
+    kept.dismiss()
+
+
+# For how long.
+
+
+def served(until: float, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many attempts a shim sees through, its first among them, whose daemon always has more."""
+    line, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    me, seen = identify(os.getpid()), 1
+    assert me is not None
+    null = os.open(os.devnull, os.O_RDONLY)
+    kit = make_kit(me, None)
+
+    def renewed(kit: Kit) -> Kit:
+        assert ours.recv(REPLY_MAX) == OVER
+        job = Job("0" * 26, 1, "t", ("true",), {}, "/")
+        hand_over(ours, RUN_ATTEMPT + encode_job(job), [null, null])
+        return kit
+
+    def attended(*given: object) -> bool:
+        nonlocal seen
+        seen += 1
+        return True
+
+    monkeypatch.setattr(zygote, "renew", renewed)
+    monkeypatch.setattr(zygote, "attend", attended)
+    zygote._stay(line, (os.dup(null), os.dup(null)), kit, until)
+    for number in (null, *kit.stdout, *kit.stderr, *kit.wake):
+        os.close(number)
+    line.close()
+    ours.close()
+    return seen
+
+
+def test_a_shim_ends_after_a_hundred_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert served(boot_seconds() + 3600, monkeypatch) == zygote.ATTEMPTS_MAX == 100
+
+
+def test_a_shim_that_is_not_young_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs for minutes has a shim of its own, as if none ever went on."""
+    assert served(boot_seconds() - 0.001, monkeypatch) == 1
+
+
+# Whose it is.
+
+
+class Listed(Zygote):
+    """A zygote that notes what it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = 0
+
+    def send(self, message: bytes, descriptors: list[int]) -> None:
+        self.sent += 1
+
+
+@pytest.mark.parametrize("agent", ["iris", "moth"])
+def test_a_shim_at_hand_is_for_its_own_agent(
+    daemon: FakeDaemon, tmp_path: Path, agent: str
+) -> None:
+    """Fails where it is for anybody: another agent's may be started by other words, or be another
+    user's. Who is not used is dismissed.
+    """
+    config = tmp_path / "node.toml"
+    config.write_text(f'name = "iris"\n{an_agent("iris")}{an_agent("moth")}')
+    known = read_settings(config).agent(agent)
+    assert known is not None
+    selector, its_zygote, went_on = selectors.DefaultSelector(), Listed(), list[str]()
+    starters = Starters({known.starter: its_zygote}, selector, lambda seconds, do: None)
+    starters.on_went_on = lambda uid, n, kept: went_on.append(uid)
+    job, folder = daemon.lay_out(["true"])
+    line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    mine = Kept("iris", cast("Identity", None), os.pidfd_open(os.getpid()), line)
+    with starters.with_at_hand(mine):
+        starters.hand_over(known, job, folder)
+    message, descriptors = take_over(its_end, ASK_MAX, 3, wait=True)
+    if agent == "iris":
+        assert (went_on, its_zygote.sent) == ([job.uid], 0)
+        assert message.startswith(RUN_ATTEMPT)
+        mine.dismiss()
+    else:
+        assert (went_on, its_zygote.sent, message) == ([], 1, b"")
+    for number in (*descriptors, its_end.detach()):
+        os.close(number)
+    selector.close()
