@@ -108,7 +108,7 @@ class Shims:
         if shim is None or pidfd is None or line is None:
             return  # nobody of whom that is so has said anything
         kept = Kept(run.agent, shim, pidfd, line)
-        self._leave(run)
+        self.leave(run)
         run.pidfd = run.line = None
         if run.stop_why is not None or run.judged is not None:
             kept.dismiss()
@@ -118,15 +118,15 @@ class Shims:
             self._close(run)
 
     def _ended(self, run: Run) -> None:
-        self._leave(run)
+        self.leave(run)
         run.let_go()
         if not os.path.exists(run.folder.verdict):
             shims = (run.shim.pid for run in self._runs if run.shim)
             end_strays([*self._starters.pids, *self._wardens.pids, *shims])
         self._close(run)
 
-    def _leave(self, run: Run) -> None:
-        """Nothing of it calls us any more."""
+    def leave(self, run: Run) -> None:
+        """Nothing of it calls us any more; before what is held of it is closed."""
         for watched in (run.pidfd, run.line):
             if watched is not None:
                 self._selector.unregister(watched)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_node.commands import Result as End
 from agent_node.job import OVER
 from agent_node.processes import identify
 from tests.node.daemon.conftest import MakeNode
@@ -147,6 +148,25 @@ def test_a_validator_and_what_comes_after_it_have_shims_of_their_own(
     then = node.add(f"echo $PPID > {bell.path}")
     assert len({bell.hear() for _ in range(3)}) == 3
     completed(node, judged, then)
+
+
+def test_nothing_listens_to_the_shim_of_what_is_recorded(tmp_path: Path) -> None:
+    """It may live still, where what became of it cannot be proved. Seen to fail: its number was
+    another's a moment later, and the daemon ended as that one was to be listened to.
+    """
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=0)
+    try:
+        run, itself = its_attempt(desk, home), identify(os.getpid())
+        assert itself is not None
+        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+        assert len(desk.listened_to) == 2
+        desk.dispatcher._record(run, End("unproved"))
+        assert (desk.listened_to, len(desk.dispatcher.runs)) == ([], 0)
+        its_end.close()
+    finally:
+        desk.close()
 
 
 def test_starts_that_nobody_has_read_are_read_before_a_daemon_goes(tmp_path: Path) -> None:

@@ -201,6 +201,10 @@ class Desk:
         assert shown is not None
         return str(shown.task.state)
 
+    @property
+    def listened_to(self) -> list[int]:
+        return [key.fd for key in self._selector.get_map().values()]
+
     def pass_time(self) -> None:
         due, self.due = self.due, []
         for do in due:
