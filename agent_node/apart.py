@@ -11,6 +11,7 @@ from pathlib import Path
 
 from . import program
 from .home import Home
+from .open_files import as_given
 from .processes import become_subreaper, is_subreaper
 
 REPLACE = signal.SIGUSR1  # what tells a daemon to make room for the home's current program
@@ -41,9 +42,10 @@ def spawn(argv: Sequence[str], environ: Mapping[str, str], output: Path) -> int:
     opens = ((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
              (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
              (os.POSIX_SPAWN_OPEN, 2, str(output), _APPEND, 0o600))  # fmt: skip
-    return os.posix_spawnp(
-        argv[0], [*argv], environ, file_actions=opens, setsid=True, setsigmask=()
-    )  # fmt: skip
+    with as_given():
+        return os.posix_spawnp(
+            argv[0], [*argv], environ, file_actions=opens, setsid=True, setsigmask=()
+        )
 
 
 def hand_nothing_on() -> None:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 
 from .handing import hand_over
+from .open_files import as_given
 from .other_user import OtherUser, command_as
 from .own_code import own_code
 
@@ -45,14 +46,15 @@ def start_as(user: OtherUser, module: str) -> tuple[int, socket.socket]:
     try:
         near.send(first.encode(), socket.MSG_DONTWAIT)
         hand_over(near, b"c", [own_code()])
-        pid = os.posix_spawnp(
-            words[0],
-            words,
-            _environment(os.environ),
-            file_actions=((os.POSIX_SPAWN_DUP2, far.fileno(), 0),),
-            setsid=True,  # a Ctrl-C meant for the daemon is not meant for the work
-            setsigmask=(),
-        )
+        with as_given():
+            pid = os.posix_spawnp(
+                words[0],
+                words,
+                _environment(os.environ),
+                file_actions=((os.POSIX_SPAWN_DUP2, far.fileno(), 0),),
+                setsid=True,  # a Ctrl-C meant for the daemon is not meant for the work
+                setsigmask=(),
+            )
     except OSError:
         near.close()
         raise

@@ -250,7 +250,7 @@ class Dispatcher:
             self._later(1.0, lambda: self._record(run, result))
             return
         self._started = []
-        self.shims.leave(run)
+        self.shims.recorded(run)
         self.runs.remove(run)
         self.store.live.stalled.pop(run.uid, None)
         self.news.append("task_finished")

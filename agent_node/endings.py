@@ -60,7 +60,9 @@ def as_stalled(run: Run, result: Result) -> Result:
 def _evidence(run: Run) -> Evidence | Unseen:
     """Our own processes we look at ourselves; at another user's, only that user's warden can."""
     if run.user is None:
-        return judge_attempt(run.folder, run.token, claimed_boot=run.boot_id, shim=run.shim)
+        known = run.signed_in or run.started  # else that shim may not have taken it yet
+        return judge_attempt(run.folder, run.token, claimed_boot=run.boot_id,
+                             shim=run.shim if known else None)  # fmt: skip
     sight, run.sight = run.sight, None
     return judge_other(run.folder, claimed_boot=run.boot_id, shim=run.shim, sight=sight)
 

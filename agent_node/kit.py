@@ -32,12 +32,11 @@ def make_kit(me: Identity, cgroup: str | None) -> Kit:
     return kit
 
 
-def renew(kit: Kit) -> Kit:
-    """The same for another attempt: with pipes of which nobody has held an end."""
-    kit = kit._replace(stdout=os.pipe(), stderr=os.pipe())
-    for number in (kit.stdout[0], kit.stderr[0]):
-        os.set_blocking(number, False)
-    return kit
+def renew(kit: Kit, cgroup: str | None) -> Kit:
+    """Another one for another attempt: of these pipes nobody has held an end, nor filled them."""
+    for number in kit.wake:
+        os.close(number)
+    return make_kit(kit.me, cgroup)
 
 
 def listen_for_signals(kit: Kit) -> None:
@@ -55,9 +54,10 @@ def listen_no_more() -> None:
 
 
 def was_asked_to_stop(kit: Kit) -> bool:
-    """Whether a SIGTERM came that nobody has heeded. What came for one attempt, and came late, is
-    forgotten with it: nothing of it is left that could send another.
+    """Whether a SIGTERM came that nobody has heeded. One that comes from here on ends whoever is
+    not listening: what was meant for one attempt, or for none, never stops the next.
     """
+    listen_no_more()
     try:
         return signal.SIGTERM in os.read(kit.wake[0], _SIGNALS_MAX)
     except BlockingIOError:

@@ -16,6 +16,7 @@ from .errors import NodeError, Starting
 from .failpoints import failpoint
 from .home import Home, HomeLock, check_home, holder_of, identity_of, listen, listen_for_tasks
 from .log import log
+from .open_files import as_given, raise_limit
 from .opening import CROWD_S, daemon_or_lock, let_go
 from .other_user import find_other_user
 from .report import withdraw
@@ -42,6 +43,7 @@ def run(home: Home, *, until_idle: bool = False) -> Ended:
     """Be the node's daemon until told to stop."""
     check_home(home)
     settings = read_settings(home.config)
+    raise_limit()
     # The zygotes come before the lock: whatever is forked later would hold a copy of it.
     groups = _cgroup_base()
     zygotes = {agent.starter: _zygote(agent, home, groups) for agent in settings.agents}
@@ -79,7 +81,8 @@ def _become_the_current_program(home: Home) -> None:
     failpoint("upgrade.before_exec")
     words = [*program.start_words(current), *sys.argv[1:]]
     hand_nothing_on()
-    os.execv(words[0], words)  # noqa: S606 - a list of our own words
+    with as_given():
+        os.execv(words[0], words)  # noqa: S606 - a list of our own words
 
 
 def _zygote(agent: AgentSettings, home: Home, groups: str | None) -> Zygote:

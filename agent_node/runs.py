@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .attempts import AttemptFolder
 from .commands import Result
+from .kept import Kept
 from .other_evidence import Sight
 from .other_user import OtherUser
 from .processes import Identity, send_signal
@@ -42,6 +43,7 @@ class Run:
     shim: Identity | None = None
     pidfd: int | None = None
     line: socket.socket | None = None
+    kept: Kept | None = None  # its shim, which is through with it and waits while it is recorded
     signed_in: bool = False  # its shim said who it is, to us or in its folder
     started: bool = False  # its shim, or the database, said that the program runs
     max_s: float | None = None  # what is left to it once its shim is known, which keeps its time
@@ -71,6 +73,11 @@ class Run:
         sent = send_signal(self.pidfd, signal.SIGTERM)
         send_signal(self.pidfd, signal.SIGCONT)  # its program may have stopped it
         return sent
+
+    def wake(self) -> None:
+        """Its shim goes on if somebody stopped it; another user's hears that from a warden."""
+        if self.pidfd is not None:
+            send_signal(self.pidfd, signal.SIGCONT)
 
     def has_beaten(self) -> bool:
         """Whether its heartbeat file was touched since this was last asked."""

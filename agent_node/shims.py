@@ -99,30 +99,39 @@ class Shims:
             self._began(run, run.shim)
 
     def _over(self, run: Run) -> None:
-        """The attempt is looked at with its shim at hand, for what is claimed in its place.
-
-        Not with one that was told to stop, be it too late, nor after what has to be judged: its
-        validator's time is its own, and a shim that has to end is known by who it is.
+        """The attempt is looked at, and its shim is at hand for what is claimed in its place. If
+        it is not recorded in this very moment, for its output has to be judged first, or a disk
+        says no, its shim goes; so does one that was told to stop, be it too late.
         """
         shim, pidfd, line = run.shim, run.pidfd, run.line
         if shim is None or pidfd is None or line is None:
             return  # nobody of whom that is so has said anything
-        kept = Kept(run.agent, shim, pidfd, line)
         self.leave(run)
-        run.pidfd = run.line = None
-        if run.stop_why is not None or run.judged is not None:
-            kept.dismiss()
-            self._close(run)
-            return
-        with self._starters.with_at_hand(kept):
-            self._close(run)
+        run.kept, run.pidfd, run.line = Kept(run.agent, shim, pidfd, line), None, None
+        if run.stop_why is not None:
+            self._dismiss(run)
+        self._close(run)
+        self._dismiss(run)
+
+    def recorded(self, run: Run) -> None:
+        """How it ended is written down, so its shim may be given another."""
+        self.leave(run)
+        if run.kept is not None:
+            self._starters.at_hand.keep(run.kept)
+            run.kept = None
+
+    def _dismiss(self, run: Run) -> None:
+        if run.kept is not None:
+            run.kept.dismiss()
+            run.kept = None
 
     def _ended(self, run: Run) -> None:
         self.leave(run)
         run.let_go()
         if not os.path.exists(run.folder.verdict):
             shims = (run.shim.pid for run in self._runs if run.shim)
-            end_strays([*self._starters.pids, *self._wardens.pids, *shims])
+            starters = self._starters
+            end_strays([*starters.pids, *starters.at_hand.pids, *self._wardens.pids, *shims])
         self._close(run)
 
     def leave(self, run: Run) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import selectors
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from .attempts import AttemptFolder
 from .config import AgentSettings
 from .job import Job
-from .kept import Kept
+from .kept import AtHand, Kept
 from .log import log
 from .zygote_link import Spawned, Zygote, ZygoteGone, parcel
 
@@ -28,9 +27,9 @@ class Starters:
         self._zygotes, self._selector, self._later = zygotes, selector, later
         self._down: dict[Zygote, int] = {}
         self._deaths: dict[Zygote, int] = {}
+        self.at_hand = AtHand(later)
         self.on_spawned: Callable[[Spawned], None] = lambda spawned: None
         self.on_went_on: Callable[[str, int, Kept], None] = lambda uid, n, kept: None
-        self._at_hand: Kept | None = None
         self.on_restarted: Callable[[], None] = lambda: None
 
     def watch(self) -> None:
@@ -49,26 +48,15 @@ class Starters:
         return [zygote.pid for zygote in self._zygotes.values()]
 
     def hand_over(self, agent: AgentSettings, job: Job, folder: AttemptFolder) -> None:
-        """Give an attempt to a waiting shim of the agent's user; `ZygoteGone` when none waits."""
+        """Give an attempt to a shim at hand, or to one that waits; `ZygoteGone` when none does."""
         zygote = self._zygotes[agent.starter]
-        kept = self._at_hand if self._at_hand and self._at_hand.agent == agent.name else None
         with parcel(job, folder, zygote.door) as (message, descriptors):
-            if kept is not None and kept.give(message, descriptors):
-                self._at_hand = None
-                self.on_went_on(job.uid, job.n, kept)
-            else:
-                zygote.send(message, descriptors)
-
-    @contextmanager
-    def with_at_hand(self, kept: Kept) -> Iterator[None]:
-        """Within this its agent's next attempt goes to this shim; after it, it is dismissed."""
-        self._at_hand = kept
-        try:
-            yield
-        finally:
-            if self._at_hand is not None:
-                self._at_hand = None
+            while (kept := self.at_hand.take(agent.name)) is not None:
+                if kept.give(message, descriptors):
+                    self.on_went_on(job.uid, job.n, kept)
+                    return
                 kept.dismiss()
+            zygote.send(message, descriptors)
 
     def hear_all(self) -> None:
         """Whoever has reported by now is heard, before this process goes."""

@@ -84,6 +84,7 @@ class Wardens:
         """
         self._later(_AGAIN_S, lambda: then(run))
         if run.user is None:
+            run.wake()  # it need not be of today's zygote
             _told_of_waking({"woken": rouse(with_their_children(self._starters.pids))})
         elif run.user.name not in self._waking:
             user = run.user

@@ -142,7 +142,7 @@ def _wait_as_spare(daemon: socket.socket, taken: int, setting: _Setting) -> NoRe
     code = _FAULT
     try:
         kit = _get_ready(daemon, setting)
-        code = _serve(daemon, taken, kit)
+        code = _serve(daemon, taken, kit, setting)
     finally:
         error = sys.exception()
         if isinstance(error, OSError):  # the daemon judges by the locks, as if it had been killed
@@ -164,8 +164,7 @@ def _get_ready(daemon: socket.socket, setting: _Setting) -> Kit:
         raise SystemExit(_FAULT)
     if not work_waits(daemon):
         rehearse(me)
-    base = setting.cgroup_base
-    return make_kit(me, enter_new(base, f"{me.pid}-{me.start_ticks}") if base else None)
+    return make_kit(me, _cgroup(setting, me))
 
 
 def work_waits(daemon: socket.socket) -> bool:
@@ -177,7 +176,7 @@ def work_waits(daemon: socket.socket) -> bool:
     return bool(poll.poll(REST_MS))
 
 
-def _serve(daemon: socket.socket, taken: int, kit: Kit) -> int:
+def _serve(daemon: socket.socket, taken: int, kit: Kit, setting: _Setting) -> int:
     """Wait for one attempt and see it through. The lock came to this process and to no other."""
     asked, descriptors = take_over(daemon, ASK_MAX, 4, wait=True)
     if not asked.startswith(RUN_ATTEMPT):
@@ -195,30 +194,52 @@ def _serve(daemon: socket.socket, taken: int, kit: Kit) -> int:
         _report(daemon, kit.me, kit.cgroup, (job.uid, job.n), started, far)
 
     if attend(job, folder, kit, tell, door[0] if door else None):
-        _stay(line, (folder, shim_lock), kit, until)
+        _stay(line, (folder, shim_lock), kit, setting, until)
     return 0
 
 
-def _stay(line: socket.socket, held: tuple[int, int], kit: Kit, until: float) -> None:
+def _stay(
+    line: socket.socket, held: tuple[int, int], kit: Kit, setting: _Setting, until: float
+) -> None:
     """Go on to what comes next for this slot, if it comes at once: that saves a fork, the pages
     that a fresh process writes first, and an end. The daemon hangs up when there is nothing.
     """
-    for _ in range(ATTEMPTS_MAX - 1):
+    for served in range(1, ATTEMPTS_MAX):
         folder, shim_lock = held
         os.close(folder)
         os.close(shim_lock)  # from here on the attempt is over for whoever looks at it
         failpoint("shim.before_over")
-        if boot_seconds() >= until or not _said(line, OVER):
+        if boot_seconds() >= until:
+            return
+        die_with_parent(on=True)  # as a spare: nobody is to find it with work that it never took
+        cgroup = _cgroup(setting, kit.me, served)
+        if not _said(line, OVER):
             return
         failpoint("shim.before_next")
-        kit = renew(kit)
-        asked, descriptors = take_over(line, ASK_MAX, 3, wait=True)
+        kit = renew(kit, cgroup)
+        asked, descriptors = _next_ask(line)
         if not asked.startswith(RUN_ATTEMPT):
             return
+        die_with_parent(on=False)
         job = _job_of(asked, descriptors)
         held = (descriptors[0], descriptors[1])
         if not attend(job, held[0], kit, partial(_report_next, line, job)):
             return
+
+
+def _cgroup(setting: _Setting, me: Identity, served: int = 0) -> str | None:
+    """One for each attempt: what is in that of an attempt is of that attempt."""
+    if not setting.cgroup_base:
+        return None
+    name = f"{me.pid}-{me.start_ticks}"
+    return enter_new(setting.cgroup_base, f"{name}-{served}" if served else name)
+
+
+def _next_ask(line: socket.socket) -> tuple[bytes, list[int]]:
+    try:
+        return take_over(line, ASK_MAX, 3, wait=True)
+    except ConnectionResetError:  # it hung up on a word of ours
+        return b"", []
 
 
 def _said(line: socket.socket, message: bytes) -> bool:

@@ -18,6 +18,8 @@ from .becoming import start_as
 from .errors import BadInput, NodeError
 from .handing import hand_over, take_over
 from .job import ASK_MAX, REPLY_MAX, RUN_ATTEMPT, Job, encode_job
+from .log import log
+from .open_files import as_given
 from .other_user import OtherUser
 from .processes import Identity, send_signal
 from .strict import decode_object
@@ -95,7 +97,7 @@ class Zygote:
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = [*self._prefix, sys.executable, "-I", "-S", "-c", _START.format(_MAIN)]
         argv += [_ROOT, self._cgroup_base or ""]
-        with far:
+        with far, as_given():
             try:
                 self._pid = os.posix_spawnp(
                     argv[0],
@@ -148,7 +150,7 @@ class Zygote:
             except ConnectionResetError:
                 raw, descriptors = b"", []
             if raw:
-                heard.append(_spawned(raw, descriptors))
+                heard.extend(_spawned(raw, descriptors))
             elif heard:
                 return tuple(heard)  # the end is still there to be met at the next call
             else:
@@ -220,14 +222,19 @@ def _sealed(content: bytes) -> int:
     return descriptor
 
 
-def _spawned(raw: bytes, descriptors: list[int]) -> Spawned:
+def _spawned(raw: bytes, descriptors: list[int]) -> Iterator[Spawned]:
+    """What it says; nothing where its descriptors found no room here: it is known by its lock."""
     said = decode_object(raw, REPLY_MAX)
     started, cgroup = said["started"], said["cgroup"]
     pid, ticks, n = said["pid"], said["start_ticks"], said["n"]
-    if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(n, int)
-            and len(descriptors) == _REPORTED):  # fmt: skip
-        raise BadInput("a shim's report lacks its pidfd, its line, its pid or its attempt")
-    return Spawned(
+    if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(n, int)):
+        raise BadInput("a shim's report lacks its pid or its attempt")
+    if len(descriptors) != _REPORTED:
+        for number in descriptors:
+            os.close(number)
+        log("report_lost", task=str(said["uid"]), attempt=n, because="no file can be opened")
+        return
+    yield Spawned(
         uid=str(said["uid"]),
         n=n,
         shim=Identity(pid, ticks, str(said["boot_id"])),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from agent_node import endings
 from agent_node.commands import Result as End
+from agent_node.evidence import Dead
 from agent_node.job import OVER
+from agent_node.open_files import MAX
 from agent_node.processes import identify
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import Bell, Node, an_agent, is_gone, is_stopped, until
@@ -121,33 +126,138 @@ def test_what_went_on_with_a_shim_is_stopped_when_it_is_cancelled(
     completed(busy, first, third)
 
 
-def test_a_stop_that_comes_too_late_is_not_for_the_next_task(busy: Node) -> None:
-    """The first one's program has ended, and its shim is about to say so. Fails where a shim that
-    was told to stop goes on: it stops what it is given.
-    """
-    busy.start(failpoint="shim.before_over:stop")
-    first = busy.add("true")
-    shim = busy.shim(first)
-    until(lambda: is_stopped(shim), "the place where it stops")
-    second = busy.add("sleep 0.1")
-    busy.cli("cancel", first, code=None)  # TERM, and CONT
-    busy.until(first, "COMPLETED", "CANCELLED")
-    until(lambda: is_stopped(busy.shim(second)), "the same place once more")
-    os.kill(busy.shim(second), signal.SIGCONT)
-    completed(busy, second)
+@pytest.mark.parametrize("why", [None, "cancelled"])
+def test_what_was_told_to_stop_leaves_its_shim_to_nobody(tmp_path: Path, why: str | None) -> None:
+    """The word and the end cross. Fails where it is at hand all the same: it is about to end."""
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=0)
+    try:
+        run, itself = its_attempt(desk, home), identify(os.getpid())
+        assert itself is not None
+        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+        run.stop_why = why
+        its_end.send(OVER)
+        desk.hear()
+        assert desk.kept == ([os.getpid()] if why is None else [])
+        assert desk.listened_to == []
+        its_end.close()
+    finally:
+        desk.close()
 
 
-def test_a_validator_and_what_comes_after_it_have_shims_of_their_own(
-    make_node: MakeNode, bell: Bell
-) -> None:
+def test_a_validator_has_another_shim_than_its_program(make_node: MakeNode, bell: Bell) -> None:
     """A shim that has to end is known by who it is: a program's last resort would end its judge."""
     judge = a_validator(f"echo $PPID > {bell.path}")
     node = make_node(agents=an_agent("iris") + judge)
     node.start()
     judged = node.add(f"echo $PPID > {bell.path}; {answering('good')}", **by_command())
-    then = node.add(f"echo $PPID > {bell.path}")
-    assert len({bell.hear() for _ in range(3)}) == 3
-    completed(node, judged, then)
+    assert bell.hear() != bell.hear()
+    completed(node, judged)
+
+
+@pytest.mark.parametrize("whose", ["daemon", "zygote"])
+def test_what_a_shim_that_stands_still_was_given_goes_on_without_its_daemon_or_zygote(
+    busy: Node, bell: Bell, gate: Bell, whose: str
+) -> None:
+    """Seen to fail: its slot was held for a minute, or for ever, and the task paid for it. Where
+    the shim was woken before they were killed, such a run proves nothing, and fails nothing.
+    """
+    (uid,) = in_a_row(busy, gate, f"echo on > {bell.path}", failpoint="shim.before_next:stop")
+    (holder,) = (one for one in os.listdir(busy.home / "tasks") if one not in (uid, ".next"))
+    until(lambda: is_stopped(busy.shim(holder)), "the place where it stops")
+    daemon = busy.daemons[0]
+    if whose == "daemon":
+        daemon.kill()
+        busy.start()
+    else:
+        os.kill(daemon.zygote, signal.SIGKILL)
+    busy.until(uid, "COMPLETED")
+    assert (bell.hear(), bell.next(0.2)) == ("on", None)
+    *given_back, last = [one["outcome"] for one in busy.attempts(uid)]
+    assert (set(given_back) <= {"requeued"}, last) == (True, "completed")
+
+
+def test_a_shim_is_nobodys_while_its_end_waits_for_the_disk(tmp_path: Path) -> None:
+    """Fails where it is at hand before its attempt is recorded: that one would be looked at again
+    while its shim runs another.
+    """
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=1)
+    try:
+        run, itself = its_attempt(desk, home), identify(os.getpid())
+        assert itself is not None
+        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+        its_end.send(OVER)
+        desk.hear()
+        assert (desk.store.refusals, desk.kept, desk.state) == (0, [], "CLAIMED")
+        its_end.close()
+    finally:
+        desk.close()
+
+
+def test_a_shim_that_was_stopped_is_woken_whoever_its_zygote_was(tmp_path: Path) -> None:
+    """Fails where only the children of today's zygotes are: these starters have none."""
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=0)
+    run = its_attempt(desk, home)
+    try:
+        with subprocess.Popen(["sleep", "987"]) as stopped:
+            run.pidfd = os.pidfd_open(stopped.pid)
+            try:
+                stopped.send_signal(signal.SIGSTOP)
+                until(lambda: is_stopped(stopped.pid), "the stop")
+                desk.dispatcher._wardens.wake(run, lambda run: None)
+                until(lambda: not is_stopped(stopped.pid), "what wakes it")
+            finally:
+                stopped.kill()
+    finally:
+        desk.close()
+        run.let_go()
+
+
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_who_has_not_taken_an_attempt_yet_says_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, signed_in: bool
+) -> None:
+    """Fails where a shim at hand that died counts as one that had begun: what cannot be seen of
+    others would park a task that never started.
+    """
+    home = a_home(tmp_path / "iris")
+    desk, asked = Desk(home, refusals=0), list[object]()
+    try:
+        run = its_attempt(desk, home)
+        run.shim, run.signed_in = identify(os.getpid()), signed_in
+
+        def judge(*given: object, shim: object, **more: object) -> Dead:
+            asked.append(shim)
+            return Dead("it is")
+
+        monkeypatch.setattr(endings, "judge_attempt", judge)
+        endings.look_at_end(run)
+        assert asked == [run.shim if signed_in else None]
+    finally:
+        desk.close()
+
+
+def test_a_daemon_opens_what_it_may_and_its_programs_what_they_might(
+    busy: Node, bell: Bell
+) -> None:
+    """Two files for each attempt are many for a limit of 1,024. Fails, too, where programs, be
+    they of a second zygote, find the daemon's limit and not the one that it was given.
+    """
+    busy.command = ["sh", "-c", 'ulimit -Sn 400; exec "$@"', "sh", *busy.command]
+    daemon = busy.start()
+    soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    assert 400 < soft == (MAX if hard == resource.RLIM_INFINITY else min(hard, MAX))
+    busy.add(f"ulimit -Sn > {bell.path}")
+    assert bell.hear() == "400"
+    zygote = daemon.zygote
+    os.kill(zygote, signal.SIGKILL)
+    until(lambda: daemon.zygote != zygote, "another zygote")
+    busy.add(f"ulimit -Sn > {bell.path}")
+    assert bell.hear() == "400"
 
 
 def test_nothing_listens_to_the_shim_of_what_is_recorded(tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agent_node import cgroups
 from agent_node.processes import become_subreaper, reap_children
 from agent_node.zygote_link import Zygote
 from tests.node.processes.harness import FakeDaemon, children_of_ours, open_descriptors, wait_until
+from tools.laboratory import cgroup_base
 
 RestartAt = Callable[[str], None]
 
@@ -39,3 +43,17 @@ def at(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> RestartAt:
         monkeypatch.delenv("ARC_FAILPOINT")
 
     return restart
+
+
+@pytest.fixture
+def real_base() -> Iterator[str]:
+    """A cgroup of this test's own, where the machine lets us make one."""
+    if cgroup_base() is None:
+        pytest.skip("needs cgroup: no part of the tree of version 2 is ours to divide")
+    base = f"{cgroup_base()}/arc-test-{os.getpid()}"
+    os.mkdir(base)
+    yield base
+    for entry in os.scandir(base):
+        if entry.is_dir():
+            wait_until(partial(cgroups.remove, entry.path))
+    os.rmdir(base)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from agent_node import cgroups
 from agent_node.evidence import Dead, Leftovers, read_shim_record
 from agent_node.zygote_link import Zygote
 from tests.node.processes.harness import FakeDaemon, a_mark, carrying, wait_until
-from tools.laboratory import cgroup_base
 
 ROOT = "1 2 0:3 / / rw - ext4 /dev/x rw\n"
 MOUNT = "30 24 0:26 / {at} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -83,20 +80,6 @@ def test_a_cgroup_that_is_gone_is_empty(tmp_path: Path) -> None:
     assert cgroups.members(gone) == frozenset()
     assert cgroups.remove(gone)
     cgroups.kill_all(gone)
-
-
-@pytest.fixture
-def real_base() -> Iterator[str]:
-    """A cgroup of this test's own, where the machine lets us make one."""
-    if cgroup_base() is None:
-        pytest.skip("needs cgroup: no part of the tree of version 2 is ours to divide")
-    base = f"{cgroup_base()}/arc-test-{os.getpid()}"
-    os.mkdir(base)
-    yield base
-    for entry in os.scandir(base):
-        if entry.is_dir():
-            wait_until(partial(cgroups.remove, entry.path))
-    os.rmdir(base)
 
 
 def test_what_dropped_everything_else_is_found_by_its_cgroup(

@@ -189,9 +189,10 @@ class Desk:
         self.due: list[Callable[[], None]] = []
         selector = selectors.DefaultSelector()
         later = cast("Later", lambda seconds, do: self.due.append(do))
+        self._starters = Starters({}, selector, later)
         self.dispatcher = Dispatcher(
             cast("SqliteStore", self.store), home=home, settings=read_settings(home.config),
-            clock=clock, selector=selector, starters=Starters({}, selector, later), later=later,
+            clock=clock, selector=selector, starters=self._starters, later=later,
         )  # fmt: skip
         self._selector = selector
 
@@ -200,6 +201,19 @@ class Desk:
         shown = self.real.read(ShowTask(uid()))
         assert shown is not None
         return str(shown.task.state)
+
+    @property
+    def kept(self) -> list[int]:
+        """Whoever is at hand, who is dismissed now."""
+        pids = self._starters.at_hand.pids
+        while (kept := self._starters.at_hand.take("iris")) is not None:
+            kept.dismiss()
+        return pids
+
+    def hear(self) -> None:
+        """What has been said by now is listened to."""
+        for key, mask in self._selector.select(0):
+            key.data(mask)
 
     @property
     def listened_to(self) -> list[int]:

@@ -7,23 +7,23 @@ import os
 import selectors
 import signal
 import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from agent_node import zygote
+from agent_node import cgroups, zygote
 from agent_node.config import read_settings
-from agent_node.evidence import is_locked
+from agent_node.evidence import Dead, is_locked, read_shim_record
 from agent_node.handing import hand_over, take_over
 from agent_node.job import ASK_MAX, OVER, REPLY_MAX, RUN_ATTEMPT, Job, encode_job
-from agent_node.kept import Kept
-from agent_node.kit import Kit, make_kit
-from agent_node.processes import Identity, identify
+from agent_node.kept import LINGER_S, Kept
+from agent_node.kit import Kit, make_kit, renew, was_asked_to_stop
+from agent_node.processes import die_with_parent, identify
 from agent_node.starters import Starters
 from agent_node.verdicts import read_verdict
 from agent_node.watching import boot_seconds
-from agent_node.zygote_link import Zygote, parcel
+from agent_node.zygote_link import Zygote, _spawned, parcel
 from tests.node.daemon.living import an_agent
 from tests.node.processes.conftest import RestartAt
 from tests.node.processes.harness import Attempt, FakeDaemon, wait_readable, wait_until
@@ -174,6 +174,75 @@ def _is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
+def test_a_stop_that_comes_between_two_attempts_ends_the_shim(daemon: FakeDaemon) -> None:
+    """It was meant for neither. Fails where it waits for the next one, to stop that."""
+    attempt, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    attempt.signal_shim(signal.SIGTERM)
+    wait_readable(kept.pidfd)
+    kept.dismiss()
+
+
+def test_what_one_attempt_wrote_into_the_wake_pipe_is_not_for_the_next() -> None:
+    """Its program may have opened it, and filled it beyond what is read in one go."""
+    me = identify(os.getpid())
+    assert me is not None
+    kit = make_kit(me, None)
+    os.write(kit.wake[1], bytes([signal.SIGTERM]) * 9)
+    kit = renew(kit, None)
+    assert not was_asked_to_stop(kit)
+    for number in (*kit.stdout, *kit.stderr, *kit.wake):
+        os.close(number)
+
+
+def test_a_shim_between_two_attempts_goes_with_its_zygote(daemon: FakeDaemon) -> None:
+    """Seen to fail: stopped with work on its line, as its daemon was killed, it held that work's
+    lock for ever, and no later daemon could tell who that was.
+    """
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    daemon.zygote.close()
+    wait_readable(kept.pidfd)
+    kept.dismiss()
+
+
+def test_a_shim_with_another_attempt_outlives_its_zygote(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    attempt = give(daemon, kept, f"read x < {gate}; exit 4")
+    daemon.zygote.close()
+    gate.write_text("\n")
+    assert next_word(kept) == OVER
+    verdict = read_verdict(attempt.folder)
+    assert verdict is not None
+    assert verdict.exit_code == 4
+    dismissed(kept)
+
+
+def test_each_attempt_of_a_shim_has_a_cgroup_of_its_own(
+    daemon: FakeDaemon, real_base: str
+) -> None:
+    """Seen to fail: what was over looked alive for as long as what came after it ran there."""
+    inside = FakeDaemon(Path(daemon.tasks), Zygote(cgroup_base=real_base))
+    inside.zygote.start()
+    first, kept = inside.keep(["true"])
+    assert next_word(kept) == OVER
+    second = give(inside, kept, "echo up; read x < /dev/zero")
+    wait_until(lambda: second.printed() == "up\n")
+    groups = [read_shim_record(one.folder) for one in (first, second)]
+    paths = [one.cgroup or "" for one in groups if one]
+    assert [len(cgroups.members(path)) for path in paths] == [0, 2]
+    assert isinstance(first.judge(), Dead)
+    os.kill(kept.shim.pid, signal.SIGTERM)
+    wait_readable(kept.pidfd)
+    kept.dismiss()
+    inside.zygote.close()
+
+
 def test_a_shim_whose_daemon_has_gone_sees_its_attempt_through_and_ends(
     daemon: FakeDaemon, tmp_path: Path
 ) -> None:
@@ -212,7 +281,7 @@ def served(until: float, monkeypatch: pytest.MonkeyPatch) -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     kit = make_kit(me, None)
 
-    def renewed(kit: Kit) -> Kit:
+    def renewed(kit: Kit, cgroup: str | None) -> Kit:
         assert ours.recv(REPLY_MAX) == OVER
         job = Job("0" * 26, 1, "t", ("true",), {}, "/")
         hand_over(ours, RUN_ATTEMPT + encode_job(job), [null, null])
@@ -225,7 +294,9 @@ def served(until: float, monkeypatch: pytest.MonkeyPatch) -> int:
 
     monkeypatch.setattr(zygote, "renew", renewed)
     monkeypatch.setattr(zygote, "attend", attended)
-    zygote._stay(line, (os.dup(null), os.dup(null)), kit, until)
+    setting = zygote._Setting(os.getppid(), me.boot_id, "")
+    zygote._stay(line, (os.dup(null), os.dup(null)), kit, setting, until)
+    die_with_parent(on=False)
     for number in (null, *kit.stdout, *kit.stderr, *kit.wake):
         os.close(number)
     line.close()
@@ -242,7 +313,7 @@ def test_a_shim_that_is_not_young_any_more_ends(monkeypatch: pytest.MonkeyPatch)
     assert served(boot_seconds() - 0.001, monkeypatch) == 1
 
 
-# Whose it is.
+# At hand.
 
 
 class Listed(Zygote):
@@ -256,32 +327,106 @@ class Listed(Zygote):
         self.sent += 1
 
 
+class Hand:
+    """Starters with one shim of iris at hand, and their timers, run by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        config = folder / "node.toml"
+        config.write_text(f'name = "iris"\n{an_agent("iris")}{an_agent("moth")}')
+        self.agents = {agent.name: agent for agent in read_settings(config).agents}
+        self.due, self.zygote, self.went_on = list[Callable[[], None]](), Listed(), list[str]()
+        self.selector = selectors.DefaultSelector()
+        starter = self.agents["iris"].starter
+        self.starters = Starters({starter: self.zygote}, self.selector, self._later)
+        self.starters.on_went_on = self._note
+        line, self.its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        itself = identify(os.getpid())
+        assert itself is not None
+        self.kept = Kept("iris", itself, os.pidfd_open(os.getpid()), line)
+        self.starters.at_hand.keep(self.kept)
+
+    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+        assert seconds == LINGER_S
+        self.due.append(do)
+
+    def _note(self, uid: str, n: int, kept: Kept) -> None:
+        self.went_on.append(uid)
+        kept.dismiss()
+
+    def pass_time(self) -> None:
+        due, self.due = self.due, []
+        for do in due:
+            do()
+
+    def close(self) -> None:
+        self.selector.close()
+        self.its_end.close()
+
+
+@pytest.fixture
+def hand(daemon: FakeDaemon, tmp_path: Path) -> Iterator[Hand]:
+    hand = Hand(tmp_path)
+    yield hand
+    hand.close()
+
+
 @pytest.mark.parametrize("agent", ["iris", "moth"])
-def test_a_shim_at_hand_is_for_its_own_agent(
-    daemon: FakeDaemon, tmp_path: Path, agent: str
-) -> None:
+def test_a_shim_at_hand_is_for_its_own_agent(daemon: FakeDaemon, hand: Hand, agent: str) -> None:
     """Fails where it is for anybody: another agent's may be started by other words, or be another
-    user's. Who is not used is dismissed.
+    user's.
     """
-    config = tmp_path / "node.toml"
-    config.write_text(f'name = "iris"\n{an_agent("iris")}{an_agent("moth")}')
-    known = read_settings(config).agent(agent)
-    assert known is not None
-    selector, its_zygote, went_on = selectors.DefaultSelector(), Listed(), list[str]()
-    starters = Starters({known.starter: its_zygote}, selector, lambda seconds, do: None)
-    starters.on_went_on = lambda uid, n, kept: went_on.append(uid)
     job, folder = daemon.lay_out(["true"])
-    line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    mine = Kept("iris", cast("Identity", None), os.pidfd_open(os.getpid()), line)
-    with starters.with_at_hand(mine):
-        starters.hand_over(known, job, folder)
-    message, descriptors = take_over(its_end, ASK_MAX, 3, wait=True)
+    hand.starters.hand_over(hand.agents[agent], job, folder)
     if agent == "iris":
-        assert (went_on, its_zygote.sent) == ([job.uid], 0)
+        message, descriptors = take_over(hand.its_end, ASK_MAX, 3, wait=True)
         assert message.startswith(RUN_ATTEMPT)
-        mine.dismiss()
+        for number in descriptors:
+            os.close(number)
+        assert (hand.went_on, hand.zygote.sent) == ([job.uid], 0)
     else:
-        assert (went_on, its_zygote.sent, message) == ([], 1, b"")
-    for number in (*descriptors, its_end.detach()):
-        os.close(number)
-    selector.close()
+        assert (hand.went_on, hand.zygote.sent) == ([], 1)
+        hand.starters.at_hand.take("iris")
+        hand.kept.dismiss()
+
+
+def test_who_is_dead_at_hand_is_passed_over(daemon: FakeDaemon, hand: Hand) -> None:
+    """The attempt goes to the zygote, with its lock; fails where it goes nowhere."""
+    hand.its_end.close()
+    job, folder = daemon.lay_out(["true"])
+    hand.starters.hand_over(hand.agents["iris"], job, folder)
+    assert (hand.went_on, hand.zygote.sent) == ([], 1)
+    assert hand.starters.at_hand.pids == []
+
+
+def test_who_gets_nothing_for_a_moment_is_dismissed(hand: Hand) -> None:
+    """Not at the first look, which may come at once; and nobody looks where nobody is kept."""
+    hand.pass_time()
+    assert hand.starters.at_hand.pids == [os.getpid()]
+    hand.pass_time()
+    assert (hand.starters.at_hand.pids, hand.due) == ([], [])
+    assert hand.its_end.recv(1) == b""
+
+
+def test_one_look_is_enough_however_often_one_is_kept(hand: Hand) -> None:
+    """Seen to fail: a timer for each attempt. Who was taken and came again is not old."""
+    at_hand = hand.starters.at_hand
+    hand.pass_time()
+    for _ in range(3):
+        assert at_hand.take("iris") == hand.kept
+        at_hand.keep(hand.kept)
+    assert len(hand.due) == 1
+    hand.pass_time()
+    assert at_hand.pids == [os.getpid()]
+    hand.pass_time()
+    assert at_hand.pids == []
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_report_whose_files_found_no_room_is_lost_and_no_more(number: int) -> None:
+    """Whoever sent it is found by its lock. Seen to fail: the daemon ended of it."""
+    said = {"uid": "u", "n": 1, "pid": 1, "start_ticks": 1, "boot_id": "b", "cgroup": None}
+    came = [os.open(os.devnull, os.O_RDONLY) for _ in range(number)]
+    assert list(_spawned(json.dumps({**said, "started": 1.5}).encode(), came)) == []
+    for one in came:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(one)
