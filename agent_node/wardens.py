@@ -84,8 +84,8 @@ class Wardens:
         """
         self._later(_AGAIN_S, lambda: then(run))
         if run.user is None:
-            run.wake()  # it need not be of today's zygote
             _told_of_waking({"woken": rouse(with_their_children(self._starters.pids))})
+            run.wake()  # whose shim need not be of today's zygote
         elif run.user.name not in self._waking:
             user = run.user
             self._waking.add(user.name)
