@@ -94,6 +94,7 @@ class Queue:
     eligible: int = 0
     total: int = 0
     next: int | None = None  # where the next page starts; None: this was the last
+    last_first: bool = False  # of one priority who came last stands first, as arc0 takes them
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ def _before(task: QueuedTask, queue: object) -> list[QueuedTask] | None:
     """What its node starts first; None: the queue was not seen whole."""
     if not isinstance(queue, Queue) or len(queue.tasks) < queue.total:
         return None
-    urgent = sorted(queue.tasks, key=lambda one: (one.priority, one.uid))
+    came = reversed(queue.tasks) if queue.last_first else queue.tasks
+    urgent = sorted(came, key=lambda one: one.priority)  # stable: who came first is first
     return urgent[: [one.uid for one in urgent].index(task.uid)]
 
 

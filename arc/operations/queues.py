@@ -38,7 +38,9 @@ def _ordered(queue: Queue | QueueUnseen, *, urgent_first: bool) -> Queue | Queue
     if isinstance(queue, QueueUnseen):
         return queue
     urgent = sorted(queue.tasks, key=lambda task: task.priority)  # stable: who came first is first
-    return replace(queue, tasks=tuple(urgent if urgent_first else reversed(urgent)))
+    if urgent_first:
+        return replace(queue, tasks=tuple(urgent))
+    return replace(queue, tasks=tuple(reversed(urgent)), last_first=True)
 
 
 async def _queue(link: Link, node: NodeSeen, most: int) -> Queue | QueueUnseen:

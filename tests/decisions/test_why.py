@@ -16,9 +16,10 @@ from arc.decisions.domains import Role
 from arc.decisions.explain import Steal, StealPlan
 from arc.decisions.limits import StealLimits
 from arc.decisions.memory import Memory
-from arc.decisions.view import NodeSeen, NodeUnseen, QueuedTask, QueueUnseen
+from arc.decisions.view import NodeSeen, NodeUnseen, Queue, QueuedTask, QueueUnseen
 from arc.decisions.why import why_node, why_task
 from arc.decisions.why_states import LIVES
+from arc.operations.queues import _ordered
 
 from ..fleet_builders import (
     DOMAINS,
@@ -427,6 +428,25 @@ def test_its_own_node_starts_it_when_what_is_before_it_is_done() -> None:
     assert reach(60.0, 120.0, left_s=30.0) == Reach(3, 3, 210.0)
     assert reach(60.0, 120.0, left_s=30.0, slots=2, running_count=2) == Reach(3, 4, 105.0)
     assert reach(left_s=None, running_count=0) == Reach(1, 0, 0.0)
+
+
+@pytest.mark.parametrize("last_first", [True, False])
+def test_of_one_priority_who_came_first_is_first_in_line(*, last_first: bool) -> None:
+    """Seen to fail: tasks of one millisecond were told in the order of the chance in their uids."""
+    came = [a_queued(number, priority=6) for number in (7, 3, 9)]
+    queue = a_queue("iris", *(reversed(came) if last_first else came))
+    view = a_view(a_busy_node("iris", len(came)))
+    scene = Situation(view, queues(replace(queue, last_first=last_first)), DOMAINS)
+    assert [why_task(task, "iris", scene).reach.place for task in came] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("urgent_first", [True, False])
+def test_a_whole_queue_knows_in_which_order_it_is(*, urgent_first: bool) -> None:
+    came = [a_queued(7, priority=6), a_queued(3, priority=6), a_queued(9, priority=2)]
+    queue = _ordered(a_queue("iris", *came), urgent_first=urgent_first)
+    assert isinstance(queue, Queue)
+    assert queue.last_first is not urgent_first
+    assert queue.tasks == tuple([came[2], came[0], came[1]][:: 1 if urgent_first else -1])
 
 
 def test_without_durations_only_the_tasks_before_it_are_counted() -> None:
