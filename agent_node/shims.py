@@ -128,7 +128,8 @@ class Shims:
     def _ended(self, run: Run) -> None:
         self.leave(run)
         run.let_go()
-        if not os.path.exists(run.folder.verdict):
+        began = run.signed_in or os.path.exists(run.folder.shim_json)  # or it left nobody
+        if began and not os.path.exists(run.folder.verdict):
             shims = (run.shim.pid for run in self._runs if run.shim)
             starters = self._starters
             end_strays([*starters.pids, *starters.at_hand.pids, *self._wardens.pids, *shims])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_node import endings
+from agent_node import endings, shims
 from agent_node.commands import Result as End
 from agent_node.evidence import Dead
 from agent_node.job import OVER
@@ -212,6 +212,31 @@ def test_a_shim_that_was_stopped_is_woken_whoever_its_zygote_was(tmp_path: Path)
                 until(lambda: not is_stopped(stopped.pid), "what wakes it")
             finally:
                 stopped.kill()
+    finally:
+        desk.close()
+        run.let_go()
+
+
+@pytest.mark.parametrize("left", ["nothing", "shim.json", "a word"])
+def test_who_died_before_it_took_an_attempt_has_left_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """Seen to fail: strays were looked for, and the one found was another attempt's shim, whose
+    zygote had just died, and which had not said yet who it was.
+    """
+    home, looked = a_home(tmp_path / "iris"), list[str]()
+    desk = Desk(home, refusals=0)
+    run = its_attempt(desk, home)
+    try:
+        with subprocess.Popen(["true"]) as gone:
+            itself, pidfd = identify(gone.pid), os.pidfd_open(gone.pid)
+        run.shim, run.signed_in = itself, left == "a word"
+        desk.dispatcher.shims.watch(run, itself or (gone.pid, 1, "b"), pidfd)
+        if left == "shim.json":
+            run.folder.add("shim.json", b"{}")
+        monkeypatch.setattr(shims, "end_strays", lambda kept: looked.append("for strays"))
+        desk.hear()
+        assert looked == ([] if left == "nothing" else ["for strays"])
     finally:
         desk.close()
         run.let_go()
