@@ -20,6 +20,7 @@ from .open_files import as_given, raise_limit
 from .opening import CROWD_S, daemon_or_lock, let_go
 from .other_user import find_other_user
 from .report import withdraw
+from .rubbish import seldom
 from .store.sqlite import open_store
 from .strict import JsonObject
 from .zygote_link import Zygote
@@ -48,6 +49,7 @@ def run(home: Home, *, until_idle: bool = False) -> Ended:
     groups = _cgroup_base()
     zygotes = {agent.starter: _zygote(agent, home, groups) for agent in settings.agents}
     with ExitStack() as stack:
+        stack.enter_context(seldom())
         for zygote in zygotes.values():
             zygote.start()
             stack.callback(zygote.close)

@@ -56,7 +56,8 @@ ROOMS = (
          "One thread, one loop: take, run, record, report, and wait until something happens.",
          node("running open_files daemon dispatch given floor arrivals starters shims runs endings"
               " results adoption leaving drains signals timers passing upkeep beating validating"
-              " strays report status news stopping errands wardens capabilities baggage missing")),
+              " strays report status rubbish news stopping errands wardens capabilities"
+              " baggage missing")),
     Room("The wire",
          "One JSON object a line, from a hub or from a command, and one answer for each.",
          node("handover serve relay door opening listener binding conversation lines requests"

@@ -67,6 +67,7 @@ def check_alone(around: Around) -> None:
 async def _run(
     settings: FleetSettings, around: Around, *, once: bool, take_over: bool, web: bool
 ) -> int:
+    from agent_node.rubbish import seldom
     from arc.running import run_hub
 
     hub = await _built(settings, take_over=take_over)
@@ -76,7 +77,8 @@ async def _run(
     voice.say(f"hub {settings.hub} of {settings.fleet}: {count}, policy {settings.policy}, "
               f"term {hub.lease.term}, {settings.file}")  # fmt: skip
     async with _page_beside(hub, voice, wanted=web and not once):
-        runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
+        with seldom():
+            runs = await run_hub(hub, once=once, stop=stop, heard=voice.tell, say=voice.say)
     if voice.unheard is not None:
         raise voice.unheard
     return _end_of(runs, around)
