@@ -222,9 +222,9 @@ def _taken(pid: int, port: int) -> bool:
     return any(row[3] == LISTENING and row[1].endswith(f":{port:04X}") for row in rows)
 
 
-def _listens(address: str, port: int) -> bool:
-    with suppress(OSError), socket.create_connection((address, port), 1.0) as talk:
-        talk.settimeout(1.0)
+def _listens(address: str, port: int, patience_s: float = 1.0) -> bool:
+    with suppress(OSError), socket.create_connection((address, port), patience_s) as talk:
+        talk.settimeout(patience_s)
         return talk.recv(4) == b"SSH-"
     return False
 

@@ -148,7 +148,7 @@ def goes_out(node: LabNode, way: Way) -> bool:
 def test_a_slow_cable_is_slow_and_the_quick_one_comes_back(node: LabNode) -> None:
     node.slow(0.1)
     began = time.monotonic()
-    assert reaches(node)
+    assert _listens(node.address, node.port, patience_s=30.0)  # of a busy machine, too
     assert time.monotonic() - began > 0.4  # two round trips of two ways each
     node.fast()
     node.wait_for_sshd()  # what was under way on the slow cable is sent again
