@@ -37,7 +37,7 @@ def test_one_whose_child_was_stopped_as_it_started_goes_on(tmp_path: Path) -> No
     os.mkfifo(gate)
     with subprocess.Popen([sys.executable, "-c", STARTS, str(gate)]) as starter:
         try:
-            wait_until(lambda: bool(below(starter.pid)) and state(starter.pid) == "D")  # of no disk's
+            wait_until(lambda: bool(below(starter.pid)) and state(starter.pid) == "D")
             (child,) = below(starter.pid)
             os.kill(child, signal.SIGSTOP)
             os.kill(starter.pid, signal.SIGSTOP)
