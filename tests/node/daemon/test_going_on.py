@@ -8,6 +8,8 @@ import resource
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from agent_node.evidence import Dead
 from agent_node.job import OVER
 from agent_node.open_files import MAX
 from agent_node.processes import identify
+from agent_node.runs import Run
 from tests.node.daemon.conftest import MakeNode
 from tests.node.daemon.living import Bell, Node, an_agent, is_gone, is_stopped, until
 from tests.node.daemon.test_validation import a_validator, answering, by_command
@@ -43,6 +46,24 @@ def in_a_row(node: Node, gate: Bell, *scripts: str, failpoint: str = "") -> list
     uids = [node.add(script) for script in scripts]
     gate.ring()
     return uids
+
+
+@contextmanager
+def followed(
+    tmp_path: Path, *, refusals: int
+) -> Iterator[tuple[Desk, Run, socket.socket]]:
+    """An attempt whose shim is followed, and that shim's end of its line."""
+    home = a_home(tmp_path / "iris")
+    desk = Desk(home, refusals=refusals)
+    try:
+        run, itself = its_attempt(desk, home), identify(os.getpid())
+        assert itself is not None
+        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+        yield desk, run, its_end
+        its_end.close()
+    finally:
+        desk.close()
 
 
 def completed(node: Node, *uids: str) -> None:
@@ -129,21 +150,12 @@ def test_what_went_on_with_a_shim_is_stopped_when_it_is_cancelled(
 @pytest.mark.parametrize("why", [None, "cancelled"])
 def test_what_was_told_to_stop_leaves_its_shim_to_nobody(tmp_path: Path, why: str | None) -> None:
     """The word and the end cross. Fails where it is at hand all the same: it is about to end."""
-    home = a_home(tmp_path / "iris")
-    desk = Desk(home, refusals=0)
-    try:
-        run, itself = its_attempt(desk, home), identify(os.getpid())
-        assert itself is not None
-        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+    with followed(tmp_path, refusals=0) as (desk, run, its_end):
         run.stop_why = why
         its_end.send(OVER)
         desk.hear()
         assert desk.kept == ([os.getpid()] if why is None else [])
         assert desk.listened_to == []
-        its_end.close()
-    finally:
-        desk.close()
 
 
 def test_a_validator_has_another_shim_than_its_program(make_node: MakeNode, bell: Bell) -> None:
@@ -182,19 +194,10 @@ def test_a_shim_is_nobodys_while_its_end_waits_for_the_disk(tmp_path: Path) -> N
     """Fails where it is at hand before its attempt is recorded: that one would be looked at again
     while its shim runs another.
     """
-    home = a_home(tmp_path / "iris")
-    desk = Desk(home, refusals=1)
-    try:
-        run, itself = its_attempt(desk, home), identify(os.getpid())
-        assert itself is not None
-        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+    with followed(tmp_path, refusals=1) as (desk, _, its_end):
         its_end.send(OVER)
         desk.hear()
         assert (desk.store.refusals, desk.kept, desk.state) == (0, [], "CLAIMED")
-        its_end.close()
-    finally:
-        desk.close()
 
 
 def test_a_shim_that_was_stopped_is_woken_whoever_its_zygote_was(tmp_path: Path) -> None:
@@ -289,19 +292,10 @@ def test_nothing_listens_to_the_shim_of_what_is_recorded(tmp_path: Path) -> None
     """It may live still, where what became of it cannot be proved. Seen to fail: its number was
     another's a moment later, and the daemon ended as that one was to be listened to.
     """
-    home = a_home(tmp_path / "iris")
-    desk = Desk(home, refusals=0)
-    try:
-        run, itself = its_attempt(desk, home), identify(os.getpid())
-        assert itself is not None
-        line, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        desk.dispatcher.shims.watch(run, itself, os.pidfd_open(os.getpid()), line)
+    with followed(tmp_path, refusals=0) as (desk, run, _):
         assert len(desk.listened_to) == 2
         desk.dispatcher._record(run, End("unproved"))
         assert (desk.listened_to, len(desk.dispatcher.runs)) == ([], 0)
-        its_end.close()
-    finally:
-        desk.close()
 
 
 def test_starts_that_nobody_has_read_are_read_before_a_daemon_goes(tmp_path: Path) -> None:
