@@ -37,6 +37,20 @@ def next_word(kept: Kept) -> bytes:
     return kept.line.recv(REPLY_MAX)
 
 
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """Where a program waits until the test writes a line."""
+    os.mkfifo(tmp_path / "gate")
+    return tmp_path / "gate"
+
+
+def over(daemon: FakeDaemon) -> Kept:
+    """A shim that has seen an attempt through, and would go on."""
+    _, kept = daemon.keep(["true"])
+    assert next_word(kept) == OVER
+    return kept
+
+
 def give(daemon: FakeDaemon, kept: Kept, script: str, **more: object) -> Attempt:
     """The shim's next attempt, of which it has said that it began."""
     job, folder = daemon.lay_out(["/bin/sh", "-c", script], **more)
@@ -119,13 +133,10 @@ def test_what_is_over_is_free_and_told_before_it_is_said(daemon: FakeDaemon) -> 
 
 
 def test_a_pipe_that_a_stranger_holds_goes_with_its_attempt(
-    daemon: FakeDaemon, tmp_path: Path
+    daemon: FakeDaemon, gate: Path
 ) -> None:
     """Seen to fail: its near end stayed open, and one more with each such attempt."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    _, kept = daemon.keep(["true"])
-    assert next_word(kept) == OVER
+    kept = over(daemon)
     before = opened(kept)
     attempt = give(daemon, kept, f"echo $$; read x < {gate}")
     wait_until(lambda: attempt.printed().endswith("\n"))
@@ -199,20 +210,16 @@ def test_a_shim_between_two_attempts_goes_with_its_zygote(daemon: FakeDaemon) ->
     """Seen to fail: stopped with work on its line, as its daemon was killed, it held that work's
     lock for ever, and no later daemon could tell who that was.
     """
-    _, kept = daemon.keep(["true"])
-    assert next_word(kept) == OVER
+    kept = over(daemon)
     daemon.zygote.close()
     wait_readable(kept.pidfd)
     kept.dismiss()
 
 
 def test_a_shim_with_another_attempt_outlives_its_zygote(
-    daemon: FakeDaemon, tmp_path: Path
+    daemon: FakeDaemon, gate: Path
 ) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    _, kept = daemon.keep(["true"])
-    assert next_word(kept) == OVER
+    kept = over(daemon)
     attempt = give(daemon, kept, f"read x < {gate}; exit 4")
     daemon.zygote.close()
     gate.write_text("\n")
@@ -244,12 +251,9 @@ def test_each_attempt_of_a_shim_has_a_cgroup_of_its_own(
 
 
 def test_a_shim_whose_daemon_has_gone_sees_its_attempt_through_and_ends(
-    daemon: FakeDaemon, tmp_path: Path
+    daemon: FakeDaemon, gate: Path
 ) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    _, kept = daemon.keep(["true"])
-    assert next_word(kept) == OVER
+    kept = over(daemon)
     attempt = give(daemon, kept, f"read x < {gate}; exit 4")
     kept.line.close()
     gate.write_text("\n")
@@ -262,8 +266,7 @@ def test_a_shim_whose_daemon_has_gone_sees_its_attempt_through_and_ends(
 
 def test_work_for_a_shim_that_has_died_is_not_taken(daemon: FakeDaemon) -> None:
     """Fails where that is an error: the attempt would not go to another shim."""
-    _, kept = daemon.keep(["true"])
-    assert next_word(kept) == OVER
+    kept = over(daemon)
     os.kill(kept.shim.pid, signal.SIGKILL)
     wait_readable(kept.pidfd)
     assert not kept.give(RUN_ATTEMPT, [])
